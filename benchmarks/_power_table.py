@@ -12,7 +12,8 @@ import numpy as np
 from scipy.stats import chi2
 
 from benchmarks._power_cells import Cell
-from dpreg.planning.looks import Asked
+from dpreg.looks.plan import plan_looks
+from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
 
 Sums = dict[tuple[str, str], Counter[str]]
@@ -85,7 +86,8 @@ def needed(cell: Cell) -> float:
     """Return the rows from which on ``method="auto"`` looks, the choice alone wanted."""
     delta = Fraction(cell.delta).limit_denominator(10**9)
     columns = sum(map(len, cell.space.unit_columns))
-    return Asked(columns, (), delta, Protection("replace-one", 1), None).rows_needed(cell.eps)
+    cost = Budget(Fraction(cell.eps), delta)
+    return plan_looks(columns, cost, Protection("replace-one", 1), chooses=True).rows_needed
 
 
 def markdown(sums: Sums, cells: list[Cell]) -> str:

@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import re
 import sys
 from pathlib import Path
 
@@ -84,3 +85,55 @@ def test_the_package_is_counted_whole(capsys: pytest.CaptureFixture[str], monkey
     monkeypatch.setattr(sys, "argv", ["count.py", "--numbers"])
     count.main()
     assert len(capsys.readouterr().out.splitlines()) == int(table["all"][3])
+
+
+FITTING = ("looks", "choice", "estimation", "selection")
+
+
+def undocumented(path: Path) -> list[str]:
+    """The tuned numbers of a module that stand where no table says what they are."""
+    source = path.read_text()
+    lines, tree = source.splitlines(), ast.parse(source)
+    said = ast.get_docstring(tree) or ""
+    told: set[int] = set()
+    for node, after in zip(tree.body, [*tree.body[1:], None], strict=True):
+        text = count._is_text(after) and after.value.value if after is not None else ""
+        if isinstance(node, ast.ClassDef) and node.name == "Tuning":
+            text = ast.get_docstring(node) or ""
+            for field in node.body:
+                if isinstance(field, ast.AnnAssign) and re.search(rf"\b{field.target.id}\b", text):
+                    told |= set(range(field.lineno, field.end_lineno + 1))
+        elif text and "python -m benchmarks." in text:
+            told |= set(range(node.lineno, node.end_lineno + 1))
+    if (
+        path.name == "tuning.py"
+        and "class Tuning:" in source
+        and "python -m benchmarks." not in said + source
+    ):
+        return ["no command in the module"]
+    return [
+        f"{path.name}:{number.line}: {lines[number.line - 1].strip()}"
+        for number in count.tuned(path)
+        if number.line not in told
+    ]
+
+
+@pytest.mark.parametrize("room", FITTING)
+def test_a_tuned_number_stands_in_its_rooms_table_with_its_command(room: str) -> None:
+    modules = list((count.ROOT / "dpreg" / room).rglob("*.py"))
+    assert modules
+    assert [line for path in modules if count.is_counted(path) for line in undocumented(path)] == []
+
+
+def test_a_number_without_its_words_is_seen(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(count, "ROOT", tmp_path)
+    module = tmp_path / "dpreg" / "looks" / "a.py"
+    module.parent.mkdir(parents=True)
+    bare, said = "_SHARE: Final = 0.16\n", '"""By `python -m benchmarks.looks`, 2026-11."""\n'
+    table = '"""python -m benchmarks.looks"""\nclass Tuning:\n    """{}"""\n    a: float = 0.3\n'
+    for source, seen in (
+        (bare, 1), (bare + said, 0), (bare + '"""A share."""\n', 1),
+        (table.format("a : float"), 0), (table.format("Of rows."), 1),
+    ):  # fmt: skip
+        module.write_text(source)
+        assert len(undocumented(module)) == seen, source

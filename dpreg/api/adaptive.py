@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
 
-from dpreg.api.coefficients import CallFacts, eps_for, exclusive_groups, released
+from dpreg.api.coefficients import CallFacts, exclusive_groups, released
 from dpreg.errors import ArgumentError, DataError
 from dpreg.formula.design import Design
 from dpreg.looks.estimates import estimates
 from dpreg.looks.locate import explained
 from dpreg.looks.loop import Seen
 from dpreg.looks.model import Model
+from dpreg.looks.need import too_few
 from dpreg.looks.plan import LookPlan, plan_looks
 from dpreg.looks.tuning import TUNING
 from dpreg.privacy.budget import Budget
@@ -31,7 +32,6 @@ __all__ = [
     "linear_results",
     "looks_or_reason",
     "read_before",
-    "too_few",
     "written",
 ]
 
@@ -131,23 +131,6 @@ def looks_or_reason(
     if not short:
         reader.require(wanted)
     return short or plan
-
-
-def too_few(planned: Callable[..., LookPlan], cost: Budget, rows: int, has: str = "has") -> str:
-    """Return why so many rows are too few for looks, and which eps would do; empty if they do."""
-
-    def needed_at(eps: Fraction) -> float:
-        return planned(cost=Budget(eps, cost.delta)).rows_needed
-
-    needed = needed_at(cost.eps)
-    if rows >= needed:
-        return ""
-    columns = planned(cost=cost).columns - 1
-    eps = eps_for(rows, cost.eps, needed_at)
-    return (
-        f"{columns} columns need about {needed:,.0f} rows at this budget; the table {has} "
-        f"{rows:,}. With {rows:,} rows use eps >= {eps:.2g}."
-    )
 
 
 def written(seen: Seen) -> tuple[ReleasedLook, ...]:

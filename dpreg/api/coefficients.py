@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -31,7 +31,6 @@ __all__ = [
     "CallFacts",
     "UnitBallRows",
     "announce_wide_factors",
-    "eps_for",
     "exclusive_groups",
     "perturbed_fit",
     "released",
@@ -40,7 +39,6 @@ __all__ = [
 ]
 
 _R = TypeVar("_R", bound=RegressionResults)
-_LARGEST_EPS = 1e6
 _MANY_LEVELS = 20
 
 
@@ -130,25 +128,6 @@ def share_of_bounds(shares: Mapping[str, Any] | None, unbounded: tuple[str, ...]
     if share >= 1:
         raise ArgumentError("shares['bounds'] must be below 1: the coefficients need the rest.")
     return share if unbounded else Fraction(0)
-
-
-def eps_for(rows: int, eps: Fraction, needed_at: Callable[[Fraction], float]) -> float:
-    """Return roughly the eps at which so many rows would do.
-
-    Parameters
-    ----------
-    rows : int
-    eps : Fraction
-        At which they do not.
-    needed_at : callable
-        How many rows an eps needs: about in proportion to 1/eps, so that a few steps meet it.
-    """
-    found = float(eps)
-    for _ in range(6):
-        found *= max(needed_at(Fraction(found)), 1.0) / max(rows, 1)
-        if found > _LARGEST_EPS:
-            break
-    return found
 
 
 def announce_wide_factors(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dpreg.api.adaptive import every_row, family_results, read_before, too_few
+from dpreg.api.adaptive import every_row, family_results, read_before
 from dpreg.api.coefficients import CallFacts, exclusive_groups, share_of_bounds
 from dpreg.api.mistakes import check_known_rows, check_schema_names
 from dpreg.api.recorded import recorded
@@ -26,6 +26,7 @@ from dpreg.formula.design import undeclared
 from dpreg.looks.families import family_of
 from dpreg.looks.loop import look
 from dpreg.looks.model import Asked, Model
+from dpreg.looks.need import too_few
 from dpreg.looks.plan import MOST_PASSES, NOISES, plan_looks
 from dpreg.looks.table import Table as LookTable
 from dpreg.options import FamilyLike, unpacked

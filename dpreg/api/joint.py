@@ -13,9 +13,10 @@ from dpreg.arrays import Floats
 from dpreg.estimation.gram import release_gram
 from dpreg.estimation.inference import BELIEVED, GramFit, fit_gram, noise_norm, to_user_units
 from dpreg.estimation.level_fit import LevelsFit
-from dpreg.estimation.levels import WIDE, fit_levels, hidden_levels
+from dpreg.estimation.levels import fit_levels, hidden_levels
 from dpreg.estimation.noisy_gram import NoisyGram
 from dpreg.estimation.rest_level import WithRest
+from dpreg.estimation.tuning import TUNING
 from dpreg.formula.design import Design
 from dpreg.moments import Moments
 from dpreg.privacy.account import Part
@@ -76,7 +77,7 @@ def joint_fit(
     chosen = tuple(columns)
     exclusive = exclusive_groups(design, chosen)
     wide = max(exclusive, key=len, default=())
-    fit_of = _with_wide_factor if len(wide) >= WIDE else _plain
+    fit_of = _with_wide_factor if len(wide) >= TUNING.levels else _plain
     release = partial(release_gram, part=part, noise=noise)
     fitted = fit_of(design, chosen, exclusive, moments, facts.rows, release)
     fit = fitted.fit

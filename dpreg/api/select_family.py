@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from dpreg.api.adaptive import every_row, family_results, read_before, too_few, written
+from dpreg.api.adaptive import every_row, family_results, read_before, written
 from dpreg.api.coefficients import CallFacts, exclusive_groups
 from dpreg.api.select_adaptive import Chosen, choose_by_looks
 from dpreg.api.selected import (
@@ -37,6 +37,7 @@ from dpreg.formula.design import Design, undeclared
 from dpreg.looks.families import family_of
 from dpreg.looks.locate import advance
 from dpreg.looks.model import Asked, Model
+from dpreg.looks.need import too_few
 from dpreg.looks.plan import Opened, fresh_share, plan_looks
 from dpreg.looks.table import Table
 from dpreg.looks.tuning import TUNING

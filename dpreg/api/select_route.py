@@ -15,11 +15,12 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dpreg.api.adaptive import looks_or_reason, too_few
+from dpreg.api.adaptive import looks_or_reason
 from dpreg.api.coefficients import exclusive_groups
 from dpreg.errors import ArgumentError
 from dpreg.formula.bounds import announce, check_table, open_bounds, with_stand_ins
 from dpreg.formula.design import Design, undeclared
+from dpreg.looks.need import too_few
 from dpreg.looks.plan import LookPlan, Opened, fresh_share, plan_looks
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget, decimal_string

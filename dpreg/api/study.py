@@ -29,8 +29,7 @@ from dpreg.request import SelectionRequest, choice, count, inclusions, names
 from dpreg.signatures import Amount, Amounts, SchemaLike, Table, Texts
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader, showing
-from dpreg.study.adaptive_results import AdaptiveStudy
-from dpreg.study.results import SelectionStudy
+from dpreg.study.results import AdaptiveStudy, SelectionStudy
 from dpreg.study.selection import study
 from dpreg.study.simulated import SimulationStudy
 from dpreg.study.simulation import OBSERVED, SimulationDesign, run

@@ -19,8 +19,7 @@ from dpreg.selection.preparation import design_of, space_of
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader, showing
 from dpreg.study.adaptive import simulate_choices
-from dpreg.study.adaptive_results import AdaptiveStudy
-from dpreg.study.base import facts_of
+from dpreg.study.results import AdaptiveStudy, facts_of
 
 __all__ = ["OF_ALL", "adaptive_study"]
 

@@ -21,7 +21,7 @@ __all__ = ["LARGEST", "LIKE", "clusters"]
 
 LIKE: Final = 0.5
 """Least mean correlation between the estimates of terms that are one cluster."""
-LARGEST: Final = 6
+LARGEST: Final = 6  # by definition: the most names that a group has
 """Most members of a group worth naming."""
 
 

@@ -120,5 +120,5 @@ def _factor(correlation: Floats) -> Floats:
         try:
             return np.asarray(cholesky(correlation + ridge * unit, lower=True), dtype=np.float64)
         except LinAlgError:
-            ridge *= 100
+            ridge *= 100  # precision
     return unit

@@ -34,7 +34,8 @@ from dpreg.selection.space import Space
 __all__ = ["OF_GROUPS", "Choice", "choose", "share_of_found"]
 
 OF_GROUPS: Final = 0.2
-"""alpha_g over `false_inclusions`, where there are clusters."""
+"""alpha_g over `false_inclusions`, where there are clusters (`python -m benchmarks.power`,
+2026-11)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +67,12 @@ class Choice:
     directions: int
 
 
-def choose(laws: Sequence[Released], space: Space, *, false_inclusions: float = 0.1) -> Choice:
+def choose(
+    laws: Sequence[Released],
+    space: Space,
+    *,
+    false_inclusions: float = 0.1,  # by definition: the level of the promise
+) -> Choice:
     """Choose units from released laws.
 
     Parameters

@@ -46,10 +46,10 @@ most k and join at most k, the same block in each: at most min(k, L), or min(2k,
 
 *Window.* The centre is one of 2**16 points between the bounds. A stretch without values is chosen
 with odds of about (its width over the spread of the values) exp(-B eps_c/(4k)), eps_c what the
-centre costs: hence `WINDOW_BLOCKS`. The scale w is the least power of two (times the bounds' width)
-with half of the distances within it, and the window reaches 5w to both sides: 3.4 to 6.7 standard
-deviations of a normal law. Half, because a scale that is far too wide then misses its rank by half
-of all blocks. Smaller reaches cut skew block values, and intervals cover too seldom.
+centre costs: hence `TUNING.window_blocks`. The scale w is the least power of two (times the bounds'
+width) with half of the distances within it, and the window reaches 5w to both sides: 3.4 to 6.7
+standard deviations of a normal law. Half, because a scale that is far too wide then misses its rank
+by half of all blocks. Smaller reaches cut skew block values, and intervals cover too seldom.
 
 *Blocks.* By default B = n^(5/8)/(2 sqrt(e)), e = eps/(d k) and at most 1: between n^(1/2)/e, below
 which noise dominates, and n^(3/4), above which bias does; at least the 200/e that a window needs,
@@ -70,6 +70,7 @@ from dpreg.estimation import sums
 from dpreg.estimation.blocks import Limits
 from dpreg.estimation.classic import Estimate, Scale, mean_estimates
 from dpreg.estimation.coding import Coding
+from dpreg.estimation.tuning import TUNING
 from dpreg.privacy.mechanisms import assign_blocks, groups_of_coins, noise_scale
 from dpreg.privacy.protection import Protection
 from dpreg.privacy.ranks import RANK_UNIT, cell_counts, choose_rank, fixed_range
@@ -96,17 +97,9 @@ __all__ = [
 
 AGGREGATES: Final = ("auto", "winsorized", "mean")
 _LARGEST_SHARE: Final = Fraction(1, 2)
-_WINDOW_NEED: Final = 150
-"""Blocks times the window's eps/(d k) at which it is found."""
-
-WINDOW_BLOCKS: Final = 200
-"""Blocks times eps/(d k) from which on a window can be found."""
-
 _CANDIDATES: Final = 1 << 16
-_SCALES: Final = 24
+_SCALES: Final = 24  # precision
 _MEDIAN: Final = RANK_UNIT // 2
-_REACH: Final = 5
-_SCALE_PART: Final = Fraction(2, 5)
 
 
 def default_blocks(rows: int, share: Fraction) -> int:
@@ -119,13 +112,14 @@ def default_blocks(rows: int, share: Fraction) -> int:
         eps/(d k), for d numbers and k rows a person.
     """
     each = float(min(share, Fraction(1)))
-    wanted = max(math.pow(max(rows, 1), 0.625) / (2 * math.sqrt(each)), WINDOW_BLOCKS / each)
-    return max(1, min(math.floor(wanted), rows // 20))
+    rate = math.pow(max(rows, 1), 0.625)  # by definition: the best rate of a mean of blocks
+    wanted = max(rate / (2 * math.sqrt(each)), TUNING.window_blocks / each)
+    return max(1, min(math.floor(wanted), rows // TUNING.rows_in_block))
 
 
 def window_pays(blocks: int, share: Fraction) -> bool:
     """Tell, from public facts, whether there are blocks enough for a window to be found."""
-    return blocks * share >= WINDOW_BLOCKS
+    return blocks * share >= TUNING.window_blocks
 
 
 def window_share(blocks: int, share: Fraction) -> Fraction:
@@ -137,7 +131,7 @@ def window_share(blocks: int, share: Fraction) -> Fraction:
     share : Fraction
         eps/(d k), for d numbers and k rows a person.
     """
-    return min(_LARGEST_SHARE, Fraction(_WINDOW_NEED) / (blocks * share))
+    return min(_LARGEST_SHARE, Fraction(TUNING.window_need) / (blocks * share))
 
 
 def block_changes(
@@ -168,7 +162,7 @@ def check_window(size: int, changes: Transformation, eps: Fraction) -> None:
     """
     share = window_share(1, eps / (size * changes.after.contributions))
     width = fixed_range(changes.after).width
-    noise_scale(eps * share / size * _SCALE_PART, width, "permute-and-flip")
+    noise_scale(eps * share / size * TUNING.window_scale, width, "permute-and-flip")
 
 
 def draw_blocks(
@@ -210,7 +204,7 @@ def window(
     each = Fraction(1, size)
     bound = changes.then(fixed_range(changes.after))
     lower, upper = [], []
-    parts = iter(part.split([each - each * _SCALE_PART, each * _SCALE_PART] * size))
+    parts = iter(part.split([each - each * TUNING.window_scale, each * TUNING.window_scale] * size))
     for column, low, high in zip(values.T, limits.lower, limits.upper, strict=True):
         grid = np.asarray(np.linspace(low, high, _CANDIDATES + 1), dtype=np.float64)
         cells = cell_counts(np.asarray(np.minimum(column, grid[-1]), dtype=np.float64), grid)
@@ -220,7 +214,7 @@ def window(
         distances = np.asarray(np.minimum(np.abs(column - centre), scales[-1]), dtype=np.float64)
         cells = cell_counts(distances, scales)
         place = choose_rank(cells, _MEDIAN, part=next(parts), bound=bound)
-        half = _REACH * float(scales[place])
+        half = TUNING.window_reach * float(scales[place])
         ends = max(centre - half, low), min(centre + half, high)
         if not ends[0] < ends[0] + (ends[1] - ends[0]) / 2 < ends[1]:
             ends = low, high  # no width in float64

@@ -50,7 +50,7 @@ import multiprocessing
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -60,6 +60,7 @@ from dpreg.arrays import Floats, Places
 from dpreg.cells import number
 from dpreg.errors import ArgumentError, SchemaError
 from dpreg.estimation.streams import put_back, start
+from dpreg.estimation.tuning import TUNING
 from dpreg.privacy.ledger.receipts import unnoted
 from dpreg.running import silenced
 from dpreg.schema import Numeric
@@ -68,7 +69,6 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 __all__ = [
-    "PARTS",
     "Estimator",
     "Limits",
     "Rows",
@@ -81,9 +81,6 @@ __all__ = [
 
 Estimator: TypeAlias = Callable[[Any], Any]
 """Takes a block, of the same type as the data; returns a number or d numbers."""
-
-PARTS: Final = 4
-"""g: parts of a block for the bias correction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,10 +198,10 @@ def evaluations(block: Places, correct_bias: bool) -> list[Places]:
         The block; then, with the correction, the block without each of its g parts. A block of
         fewer than 2 g rows is not corrected.
     """
-    if not correct_bias or block.size < 2 * PARTS:
+    if not correct_bias or block.size < 2 * TUNING.parts:
         return [block]
-    part = np.arange(block.size) % PARTS
-    return [block, *(block[part != j] for j in range(PARTS))]
+    part = np.arange(block.size) % TUNING.parts
+    return [block, *(block[part != j] for j in range(TUNING.parts))]
 
 
 def corrected(estimates: Sequence[Floats], sizes: Sequence[int]) -> Floats:
@@ -228,7 +225,7 @@ def corrected(estimates: Sequence[Floats], sizes: Sequence[int]) -> Floats:
         return np.full_like(whole, np.nan)
     if not others or not np.isfinite(whole).all():
         return whole
-    value = PARTS * whole
+    value = TUNING.parts * whole
     for without, size in zip(others, sizes[1:], strict=True):
         value = value - size / sizes[0] * without
     return np.where(np.isfinite(value), value, whole)
@@ -335,7 +332,8 @@ def _in_time(work: Callable[[], Floats], size: int, timeout: float) -> Floats:
         send.close()
         if receive.poll(timeout):
             try:
-                return np.frombuffer(receive.recv_bytes(8 * size), dtype=np.float64)
+                most = 8 * size  # by definition: bytes of a float
+                return np.frombuffer(receive.recv_bytes(most), dtype=np.float64)
             except (EOFError, OSError):
                 return np.full(size, np.nan)
         return np.full(size, np.nan)

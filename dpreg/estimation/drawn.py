@@ -35,17 +35,12 @@ In R, at alpha >= 0.01: ``range(quantile(draws, c(alpha/2, 1 - alpha/2), type = 
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from dpreg.arrays import Floats
+from dpreg.estimation.tuning import TUNING
 
 __all__ = ["both_sides", "intervals", "pvalues"]
-
-
-_ANCHOR: Final = 1 / 200
-"""p0: beyond it the law goes on with an exponential tail."""
 
 
 def intervals(estimates: Floats, draws: Floats, alpha: float) -> Floats:
@@ -105,7 +100,7 @@ def pvalues(estimates: Floats, draws: Floats, values: Floats) -> Floats:
 
 
 def _anchor(draws: int) -> float:
-    return min(max(_ANCHOR, 1 / (draws + 1)), 0.25)
+    return min(max(TUNING.tail, 1 / (draws + 1)), TUNING.widest_tail)
 
 
 def _quantile(draws: Floats, tail: float) -> Floats:

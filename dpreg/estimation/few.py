@@ -52,6 +52,7 @@ from scipy.special import ndtr
 from dpreg.arrays import Floats
 from dpreg.estimation.held import LocatedHeld, released_minimum
 from dpreg.estimation.location import Location
+from dpreg.estimation.tuning import TUNING
 from dpreg.moments import Moments, Vectors
 from dpreg.privacy.account import Account, Line, Part
 from dpreg.privacy.budget import Budget, decimal_string
@@ -63,44 +64,16 @@ if TYPE_CHECKING:
 
 __all__ = ["PASSES", "FewFit", "OpenFew", "Scales", "few_fit", "open_few", "scales_of"]
 
-PASSES: Final = 3
+PASSES: Final = 3  # by definition
 """How often the rows are read: for the sums, and for each minimum."""
-_SCALES: Final = Fraction(8, 100)
-"""Share of eps of the four sums: half of it or twice as much did worse."""
-_MEANS: Final = Fraction(8, 100)
-"""Of the columns' sums, if they are released; else the second minimum has it."""
-_FIRST: Final = Fraction(30, 100)
-"""Of the first minimum."""
-_SPREAD: Final = Fraction(5, 100)
-"""Of the residuals' spread. What is left is the second minimum's."""
-_CENTRED: Final = 0.2
-"""Columns are centred where the noise in the mean of one of them has at most this standard
-deviation, of the half width of the box: more noise moves centres farther than columns usually
-are from the middle of their bounds."""
-_REACH: Final = 1.2
-"""R^2 beside the expected squared length of (1, u)."""
-_PULL: Final = 0.7
-"""S beside R in the first minimum: cutting residuals sooner than at one standard deviation costs
-little there, for the noise is in proportion to S."""
-_HOLD: Final = 2 / 3
+_HOLD: Final = 2 / 3  # by definition
 """D over R^2, at least: what it is with e = 1. A larger eps would let it fall faster than b, whose
 noise is b/D in directions that no row settles: of a column that copies another, or of a level that
 is nowhere seen. Copies came to 1.2 and 8 at eps 100 and 1,000 without it, to .35 with it, and other
 columns were as near."""
-_CUTS: Final = np.geomspace(0.8, 9.0, 80)
-"""S beside R in the second, in units of omega: where its noise and what cutting may move are least
-together."""
-_SKEW: Final = 0.15
-"""Of the square of e^-(1 + k), which is how far cutting at k moves the middle of exponential
-errors, in units of omega: most errors are less skewed. On drawn tables of 26 kinds, of 1,000 and
-4,000 rows at eps = 1, the excess was .88 times that of k = .8 throughout, in the mean: from a
-twentieth with skewed errors to 2.2 times with symmetric heavy tails, which k = .8 suits. With .5 it
-was 1.1 times as large as with this."""
-_CUT: Final = 3.0
-"""Residuals are cut there for their mean square, in units of s_y: one row moves it by 9 / n."""
-_LEAST_VARIANCE: Final = {"columns": 1e-3, "response": 1e-4, "residuals": 1e-4}
-"""Below these the box is far too wide for the columns or the response, or the fit is exact: finer
-coordinates would have rows farther out than there are."""
+_CUTS: Final = np.geomspace(TUNING.soonest, 9.0, 80)  # precision
+"""S beside R in the second minimum, in units of omega: where its noise and what cutting may move
+are least together."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,9 +141,9 @@ class FewFit:
 
 def open_few(account: Account, eps: Fraction) -> OpenFew:
     """Open the lines of a call's account, which is not yet charged."""
-    first = Budget(eps * _SCALES)
+    first = Budget(eps * TUNING.sums)
     scales = account.line(
-        "number and size of rows", "discrete laplace", first, note=_shown(_SCALES)
+        "number and size of rows", "discrete laplace", first, note=_shown(TUNING.sums)
     )
     rest = account.joint("coefficients", OBJECTIVE, Budget(eps - first.eps), by=(DRAWN,))
     return OpenFew(account, eps, scales, rest)
@@ -209,12 +182,12 @@ def few_fit(
         slopes=np.zeros(p),
         intercept=scales.response_middle,
         tau=scales.response_spread,
-        radius=math.sqrt(_REACH * (p + 1)),
+        radius=math.sqrt(TUNING.reach * (p + 1)),
     )
-    part = opened.take("first coefficients", OBJECTIVE, _FIRST, (DRAWN,))
-    held = hold(location, _PULL * location.radius)
+    part = opened.take("first coefficients", OBJECTIVE, TUNING.first, (DRAWN,))
+    held = hold(location, TUNING.pull * location.radius)
     moved, _, _ = released_minimum(held, part, scales.count, _HOLD)
-    part = opened.take("spread of residuals", "discrete laplace", _SPREAD, ("laplace",))
+    part = opened.take("spread of residuals", "discrete laplace", TUNING.spread, ("laplace",))
     spread = _spread(held, moved, part, scales.count)
     location = _around(location, moved, spread)
     part = opened.last()
@@ -253,9 +226,9 @@ def scales_of(
     return Scales(
         count,
         middle,
-        _root(x_variance, _LEAST_VARIANCE["columns"]),
+        _root(x_variance, TUNING.least_column),
         y_mean,
-        _root(y_variance, _LEAST_VARIANCE["response"]),
+        _root(y_variance, TUNING.least_response),
     )
 
 
@@ -264,11 +237,11 @@ def _middle(
 ) -> Floats:
     """Release the columns' means, and shrink them by their noise; zeros where that is too much."""
     p = moments.size - 2
-    noise = means_noise(max(p, 1), groups, opened.eps * _MEANS, opened.account.protection)
+    noise = means_noise(max(p, 1), groups, opened.eps * TUNING.sums, opened.account.protection)
     sd = noise.sds[0] / count
-    if not p or sd > _CENTRED:
+    if not p or sd > TUNING.centred:
         return np.zeros(p)
-    part = opened.take("middle of the columns", "discrete laplace", _MEANS, ("laplace",))
+    part = opened.take("middle of the columns", "discrete laplace", TUNING.sums, ("laplace",))
     told = noise.released(moments.cells[0][1:-1], part, moments.group)
     return _shrunk(np.array(told) / count, sd)
 
@@ -284,19 +257,19 @@ def _spread(held: LocatedHeld, moved: Floats, part: Part, count: float) -> float
     x, left = held.rows.x, held.rows.y.copy()
     for column, t in zip(x.T, moved, strict=True):  # by single operations: a row has its own bits
         left -= column * t
-    far = np.square(np.clip(left / (x[:, 0] * _CUT), -1.0, 1.0))
+    far = np.square(np.clip(left / (x[:, 0] * TUNING.cut), -1.0, 1.0))
     exact = int(np.floor(far * PARTS).astype(np.int64).sum())
     noise = part_noise(part.cost.eps, part.protection)
     (told,) = noise.released((exact,), part)
-    square = max(told, noise.sds[0]) * _CUT**2 / count
-    return _root(square, _LEAST_VARIANCE["residuals"])
+    square = max(told, noise.sds[0]) * TUNING.cut**2 / count
+    return _root(square, TUNING.least_response)
 
 
 def _cut(size: int, radius: float, count: float, part: Part) -> float:
     """Return where residuals of a row at R are cut in the second minimum, in units of omega."""
     sd, _ = objective_units(size, part.cost.eps, part.protection)
     noise = size * (sd * radius * _CUTS / (count * (2 * ndtr(_CUTS) - 1))) ** 2
-    return float(_CUTS[int(np.argmin(noise + _SKEW * np.exp(-2 * (1 + _CUTS))))])
+    return float(_CUTS[int(np.argmin(noise + TUNING.skew * np.exp(-2 * (1 + _CUTS))))])
 
 
 def _around(location: Location, moved: Floats, spread: float) -> Location:

@@ -37,6 +37,7 @@ import numpy as np
 from dpreg.arrays import Places
 from dpreg.errors import ArgumentError, shown
 from dpreg.estimation.noisy_gram import NoisyGram, symmetric
+from dpreg.estimation.tuning import TUNING
 from dpreg.privacy.balls import float_above
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.gaussian import discrete_sigma
@@ -65,9 +66,6 @@ if TYPE_CHECKING:
 
 __all__ = ["NOISES", "planned_noise", "release_gram"]
 
-
-_EXPECTED_NORM: Final = 0.25
-"""B: the squared length of the coefficients, in stored units, that public rules assume."""
 
 _LEAST_SCALE: Final = Fraction(1, 2**4)
 """An eps beyond about 1e8 does not lower the noise below this, in units of 2**-40: less noise would
@@ -202,7 +200,7 @@ def _expected_error(touches: Places, sds: Sequence[float]) -> float:
     """
     variances = np.asarray(sds) ** 2
     error = float(variances[touches == 1].mean()) if (touches == 1).any() else 0.0
-    return error + _EXPECTED_NORM * float(variances[touches != 1].mean())
+    return error + TUNING.expected_norm * float(variances[touches != 1].mean())
 
 
 def _touches(triangle: Triangle, cell: tuple[int, int]) -> int:
@@ -265,7 +263,7 @@ def _matrix_laplace_plan(triangle: Triangle, cost: Budget, protection: Protectio
     scales = matrix_laplace_scales(
         len(whole.columns) + 1,
         min(cost.eps, 1 / _LEAST_SCALE * CELL_UNITS),
-        response_share(_EXPECTED_NORM * squared_norm),
+        response_share(TUNING.expected_norm * squared_norm),
         protection,
         squared_norm=squared_norm,
     )

@@ -49,7 +49,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from dpreg.arrays import Floats, Ints
-from dpreg.estimation.shares import FEW, share_errors
+from dpreg.estimation.shares import share_errors
+from dpreg.estimation.tuning import TUNING
 from dpreg.privacy.stability import VectorChange
 from dpreg.privacy.vector_noise import VectorNoise, fit_noise
 
@@ -72,8 +73,9 @@ __all__ = [
 ]
 
 
-_FINE: Final = (12, 24, 36, 48, 60, 120, 180, 240, 360, 720, 840, 1260, 1680, 2520, 5040)
-_FINE_FACTOR: Final = 8
+_FINE: Final = (12, 24, 36, 48, 60, 120, 180, 240, 360, 720, 840, 1260, 1680, 2520, 5040)  # work
+_NAMED: Final = 6  # by definition
+"""Groups that a note names."""
 _SEEN: Final = 2.0
 """Standard deviations of its own noise that a total must have for its shares to have errors."""
 LARGEST_FINE: Final = _FINE[-1]
@@ -208,8 +210,8 @@ def fine_bins(rows: float, eps: Fraction) -> int:
 
     Eight times n^(1/3) is two to four times as many as smooth densities want.
     """
-    reach = max(rows * float(min(5 * eps, Fraction(1))), 1.0)
-    wanted = _FINE_FACTOR * reach ** (1 / 3)
+    reach = max(rows * float(min(TUNING.bins_rows * eps, Fraction(1))), 1.0)
+    wanted = TUNING.bins * reach ** (1 / 3)  # by definition
     return min(_FINE, key=lambda size: abs(math.log(size / wanted)))
 
 
@@ -248,17 +250,17 @@ def doubts(groups: Sequence[str], released: Sequence[NoisyCounts]) -> tuple[str,
     notes = []
     hidden = [place for place, line in enumerate(released) if np.isnan(line.privacy).any()]
     if hidden:
-        names = [groups[place] for place in hidden[:6]] if groups else ["All rows"]
-        more = f" and {len(hidden) - 6} more" if len(hidden) > 6 else ""
+        names = [groups[place] for place in hidden[:_NAMED]] if groups else ["All rows"]
+        more = f" and {len(hidden) - _NAMED} more" if len(hidden) > _NAMED else ""
         notes.append(
             f"{', '.join(names)}{more}: the noise hides how many rows there are, so that nothing "
             "is known of their shares. They have no intervals."
         )
     seen = [line for place, line in enumerate(released) if place not in hidden]
-    few = sum(int((line.counts < FEW).sum()) for line in seen)
+    few = sum(int((line.counts < TUNING.few).sum()) for line in seen)
     if few:
         notes.append(
             f"{few:,} of {sum(line.counts.size for line in seen):,} shares seem to be of fewer "
-            f"than {FEW:.0f} rows. Their intervals are rough."
+            f"than {TUNING.few:.0f} rows. Their intervals are rough."
         )
     return tuple(notes)

@@ -62,11 +62,11 @@ from dpreg.arrays import Floats, Places
 from dpreg.estimation import drawn
 from dpreg.estimation.noisy_gram import NoisyGram
 from dpreg.estimation.redraws import draw_truth, draws_for
+from dpreg.estimation.tuning import TUNING
 from dpreg.privacy.gram_sensitivity import Triangle
 
 __all__ = [
     "BELIEVED",
-    "FLOOR",
     "GramFit",
     "equation_noise",
     "fit_gram",
@@ -76,9 +76,7 @@ __all__ = [
 ]
 
 
-FLOOR: Final = 0.1
-"""Least eigenvalue taken for true, as a share of the noise's norm nu."""
-_DENSE_TO: Final = 200
+_DENSE_TO: Final = 200  # work
 """Columns up to which the map to the user's units is multiplied as a dense matrix."""
 BELIEVED: Final = 2.0
 """A fit is ridged where A's least eigenvalue is below so many times nu."""
@@ -266,7 +264,7 @@ def _shared(triangle: Triangle) -> Places:
 
 def _least_eigenvalue(noisy: NoisyGram, norm: float) -> float:
     """Return the positive number below which an eigenvalue of X'X is not believed."""
-    return max(FLOOR * norm, float(np.finfo(float).eps) * max(noisy.count, 1.0))
+    return max(TUNING.floor * norm, float(np.finfo(float).eps) * max(noisy.count, 1.0))
 
 
 def _ridge(noisy: NoisyGram, values: Floats, centred: float | None = None) -> float:

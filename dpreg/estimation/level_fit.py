@@ -14,7 +14,7 @@ from dpreg.arrays import Floats, Places
 
 __all__ = ["Back", "LevelsFit", "Spread"]
 
-_ROWS_AT_ONCE: Final = 256
+_ROWS_AT_ONCE: Final = 256  # work
 
 
 @dataclass(frozen=True, slots=True, eq=False)

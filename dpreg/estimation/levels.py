@@ -38,17 +38,13 @@ import numpy as np
 from numpy.random import Generator
 
 from dpreg.arrays import Floats, Places
-from dpreg.estimation.inference import BELIEVED, FLOOR, seeded_by
+from dpreg.estimation.inference import BELIEVED, seeded_by
 from dpreg.estimation.level_fit import Back, LevelsFit
 from dpreg.estimation.noisy_gram import NoisyGram, block
 from dpreg.estimation.redraws import standard_noise
+from dpreg.estimation.tuning import TUNING
 
-__all__ = ["WIDE", "fit_levels", "hidden_levels"]
-
-WIDE: Final = 8
-"""Columns of a factor from which on its levels are solved for one by one. Factors of 8 to 19 are
-closer to the truth this way, by up to a half, in tables of 20,000 rows and more at eps = 1. Of
-5,000 rows neither way says much, and a ridge over all columns, which draws them to 0, errs less."""
+__all__ = ["fit_levels", "hidden_levels"]
 
 _MOST_DRAWS: Final = 2000
 _LEAST_DRAWS: Final = 500
@@ -136,7 +132,7 @@ def fit_levels(noisy: NoisyGram, levels: Sequence[int], *, rows: int | None = No
     h, z, counts = frame.reduced(sums, 1)
     variances = frame.noise_of(z, counts)
     nu = 2 * float(np.sqrt(variances[:k, :k].sum(axis=1).max(initial=0.0)))
-    least = max(FLOOR * nu, float(np.finfo(float).eps) * count)
+    least = max(TUNING.floor * nu, float(np.finfo(float).eps) * count)
     gamma, inverse, kappa = _slopes(h, variances, least, BELIEVED * nu)
     sigma2, explained = _residual_variance(noisy, h, variances, gamma, sums, count)
     alpha = (z[:, k] - z[:, :k] @ gamma) / counts + frame.centre[k] - frame.centre[:k] @ gamma

@@ -44,17 +44,17 @@ from dpreg.privacy.balls import ball
 __all__ = ["HeldRows", "Loss", "Objective", "minimum"]
 
 _BLOCK: Final = 2048
-_FEW: Final = 64
+_FEW: Final = 64  # precision
 _UNIT: Final = 2.0**-53 * 1.001
 """u, and more than what 1 - k u takes off, for k below 2**20."""
 _LESS: Final = 1 - 2.0**-40
-_EXACT: Final = 256
+_EXACT: Final = 256  # proved
 """Bits that hold a float and its product with a power of two."""
 _STEPS: Final = 80
 _HALVINGS: Final = 40
 _DIGITS: Final = 128
-_SPARE: Final = 1e3
-_PARTS: Final = tuple(4.0**-power for power in range(11))
+_SPARE: Final = 1e3  # precision
+_PARTS: Final = tuple(4.0**-power for power in range(11))  # precision
 
 
 class Loss(Protocol):
@@ -146,7 +146,8 @@ class Objective:
     @property
     def steepest(self) -> float:
         """Lipschitz constant of the gradient, at least."""
-        return len(self.rows.y) * self.loss.bend * self.reach_squared * 1.01 + float(self.penalty)
+        bend = len(self.rows.y) * self.loss.bend * self.reach_squared
+        return bend * 1.01 + float(self.penalty)  # precision
 
     def gradient(self, t: Floats) -> Floats:
         """Return the gradient, (d,)."""
@@ -175,8 +176,9 @@ class Objective:
         errors = size.T @ (weights * spread)
         found = _added(rows.x, weights * slopes)
         penalty, noise = float(self.penalty) * (t - self.centre), np.array(self.noise, dtype=float)
-        errors += 8 * _UNIT * (np.abs(found) + np.abs(penalty) + np.abs(noise))
-        return 1.01 * float(np.linalg.norm(np.abs(found + penalty + noise) + 1.01 * errors))
+        errors += 8 * _UNIT * (np.abs(found) + np.abs(penalty) + np.abs(noise))  # proved
+        most = np.abs(found + penalty + noise) + 1.01 * errors  # proved
+        return 1.01 * float(np.linalg.norm(most))  # proved
 
     def ball(self, t: Sequence[arb]) -> list[arb]:
         """Return the gradient as balls that hold it, at the working precision."""
@@ -211,7 +213,7 @@ def minimum(objective: Objective, tolerance: Fraction, slack: Fraction, places: 
         The gradient of the point is proved to be at most tolerance - slack in length.
     places : int
     """
-    start = _searched(objective, float(tolerance) / 16)
+    start = _searched(objective, float(tolerance) / 16)  # precision
     if objective.near(start) <= _LESS * float(tolerance - slack):
         return _floors([arb(float(cell)) for cell in start], places)
     digits = _DIGITS

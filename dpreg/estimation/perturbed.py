@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["PerturbedFit", "adassp", "fit_sums", "release_sums", "ssp", "sums_of", "to_ball"]
 
 
-_RHO: Final = 0.05
+_RHO: Final = 0.05  # by definition: of AdaSSP
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -192,7 +192,8 @@ def _adassp(
     sigma, noise, claimed = privacy.sigma, privacy.noise, float(privacy.delta)
     size = len(cross)
     unit = np.eye(size) if noise == "wang" else np.zeros((size, size))
-    square = 2 * math.log(3.75 / claimed) if noise == "classical" else math.log(6 / claimed)
+    classical, wang = 2 * math.log(3.75 / claimed), math.log(6 / claimed)  # by definition
+    square = classical if noise == "classical" else wang
     # Eigenvalues of an exact matrix, moved to the grid of the sums.
     least = float(np.linalg.eigvalsh(gram.astype(float) / CELL_UNITS + unit)[0]) if size else 0.0
     least_units = np.array([round(least * CELL_UNITS)], dtype=object)

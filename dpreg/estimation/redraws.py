@@ -24,9 +24,9 @@ _LEAST_DRAWS: Final = 200
 by ``benchmarks.wide``."""
 _FULL_DRAWS_TO: Final = 80
 """Columns up to which most draws are made; the cost of one grows with their cube."""
-_INVERSES: Final = 16
+_INVERSES: Final = 16  # work
 """How many inverses of wide models are averaged."""
-_FROM_ONE: Final = 10
+_FROM_ONE: Final = 10  # work
 """Draws made from the eigenvectors of one matrix."""
 
 

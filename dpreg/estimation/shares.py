@@ -14,12 +14,10 @@ import numpy as np
 
 from dpreg.arrays import Floats
 
-__all__ = ["FEW", "centred_shares", "share_errors"]
+__all__ = ["centred_shares", "share_errors"]
 
 _ADDED: Final = 2.0
 """Rows of each kind."""
-FEW: Final = 10.0
-"""Rows in a bin below which an interval of its share is rough."""
 
 
 def centred_shares(shares: Floats, rows: Floats | float) -> Floats:

@@ -97,7 +97,8 @@ def _coding(
         if grouped or not replaced:
             return Coding(True, degree, d)
         return Coding(False, degree, d, Fraction(3 * d, 4) if degree == 2 else Fraction(d))
-    return Coding(False, degree, d, Fraction(3, 2) if replaced and not grouped else Fraction(1))
+    together = Fraction(3, 2) if replaced and not grouped else Fraction(1)  # proved
+    return Coding(False, degree, d, together)
 
 
 def release(

@@ -37,7 +37,7 @@ from dpreg.looks.tuning import TUNING
 __all__ = ["laws_for_choice", "moved", "point_of_chosen"]
 
 _ROUNDS: Final = 4  # precision: rounds of a fixed point
-_CUTS: Final = np.geomspace(8.0, 1e-3, 200)
+_CUTS: Final = np.geomspace(8.0, 1e-3, 200)  # precision
 """tau in units of sigma; beneath, the mean square of normal residuals as cut, in units of tau."""
 _WITHIN: Final = 2 * ndtr(_CUTS) - 1
 _DENSITY: Final = np.exp(-(_CUTS**2) / 2) / math.sqrt(2 * math.pi)

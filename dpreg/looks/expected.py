@@ -33,7 +33,7 @@ from dpreg.sources.persons import PERSON
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-__all__ = ["Expected", "expected_looks", "without_noise"]
+__all__ = ["Expected", "expected_looks", "expected_moments", "without_noise"]
 
 _CELLS = "cells"
 _SEED = 35
@@ -64,9 +64,7 @@ class Expected(Taken):
     each: int = 1
 
     def _moments(self) -> Moments:
-        found = accumulate([self.z], self.z.shape[1])
-        cells = tuple(tuple(self._scaled(row)) for row in found.cells)
-        return Moments(self.rows, cells)
+        return expected_moments(self.z, self.rows)
 
     def _sums(
         self, place: Place, described: Described, *, matrix: bool, tail: bool = False
@@ -75,13 +73,20 @@ class Expected(Taken):
         tally = LookTally(rows, matrix, self.plan.persons, tail)
         codes = np.arange(len(self.z)) // self.each
         vector = tally([(0, {_CELLS: self.z, PERSON: codes})])
-        return exact_sums(tally, np.array(self._scaled(vector), dtype=object))
+        return exact_sums(tally, np.array(_scaled(vector, self.rows, self.z), dtype=object))
 
     def _drawn(self, noise: Any, share: Fraction, *, last: bool = False) -> Any:
         return noise.simulate(self.rng)
 
-    def _scaled(self, cells: Any) -> list[int]:
-        return [int(cell) * self.rows // len(self.z) for cell in cells]
+
+def expected_moments(z: Floats, rows: int) -> Moments:
+    """Return the moments of a table of so many rows, which these stand for."""
+    found = accumulate([z], z.shape[1])
+    return Moments(rows, tuple(tuple(_scaled(row, rows, z)) for row in found.cells))
+
+
+def _scaled(cells: Any, rows: int, z: Floats) -> list[int]:
+    return [int(cell) * rows // len(z) for cell in cells]
 
 
 def expected_looks(

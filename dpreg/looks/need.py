@@ -18,10 +18,20 @@ directions, and another method is better.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
 
 from dpreg.errors import ArgumentError
+from dpreg.privacy.budget import Budget
 
-__all__ = ["rows_needed"]
+if TYPE_CHECKING:
+    from dpreg.looks.plan import LookPlan
+
+__all__ = ["eps_for", "rows_needed", "too_few"]
+
+_LARGEST_EPS: Final = 1e6  # work
+_NEAR: Final = 1e-4  # precision
 
 
 def rows_needed(columns: int, strength: float, neighbors: str, *, gaussian: bool) -> float:
@@ -44,3 +54,40 @@ def rows_needed(columns: int, strength: float, neighbors: str, *, gaussian: bool
     else:
         nu = 4 * columns * math.sqrt(2.0 * (columns + 2) * (columns + 1)) / (1 if replaced else 2)
     return nu / strength
+
+
+def too_few(planned: Callable[..., LookPlan], cost: Budget, rows: int, has: str = "has") -> str:
+    """Return why so many rows are too few for looks, and which eps would do; empty if they do."""
+
+    def needed_at(eps: Fraction) -> float:
+        return planned(cost=Budget(eps, cost.delta)).rows_needed
+
+    needed = needed_at(cost.eps)
+    if rows >= needed:
+        return ""
+    columns = planned(cost=cost).columns - 1
+    eps = eps_for(rows, cost.eps, needed_at)
+    return (
+        f"{columns} columns need about {needed:,.0f} rows at this budget; the table {has} "
+        f"{rows:,}. With {rows:,} rows use eps >= {eps:.2g}."
+    )
+
+
+def eps_for(rows: int, eps: Fraction, needed_at: Callable[[Fraction], float]) -> float:
+    """Return roughly the eps at which so many rows would do.
+
+    Parameters
+    ----------
+    rows : int
+    eps : Fraction
+        At which they do not.
+    needed_at : callable
+        How many rows an eps needs: about in proportion to 1/eps, so that a few steps meet it.
+    """
+    found = float(eps)
+    for _ in range(40):
+        ratio = max(needed_at(Fraction(found)), 1.0) / max(rows, 1)
+        found *= ratio
+        if found > _LARGEST_EPS or abs(ratio - 1) < _NEAR:
+            break
+    return found

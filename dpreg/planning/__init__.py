@@ -1,9 +1,6 @@
 """Planning a private release before any data are touched."""
 
-from dpreg.planning.glm import GLMPlan, plan_glm
-from dpreg.planning.glm_choice import GLMSelectionPlan
-from dpreg.planning.planner import plan
-from dpreg.planning.regression import RegressionPlan
-from dpreg.planning.results import Plan
+from dpreg.planning.planner import plan, plan_glm
+from dpreg.planning.results import Plan, RegressionPlan
 
-__all__ = ["GLMPlan", "GLMSelectionPlan", "Plan", "RegressionPlan", "plan", "plan_glm"]
+__all__ = ["Plan", "RegressionPlan", "plan", "plan_glm"]

@@ -36,7 +36,7 @@ from dpreg.sources import LocalSource, as_source
 
 __all__ = ["Assumed", "of_formula", "of_numbers"]
 
-_ROWS: Final = 4096
+_ROWS: Final = 4096  # work
 _SEED: Final = 24
 _MOST: Final = 100_000
 """Rows of ``like=`` that are used: the first ones."""
@@ -237,7 +237,7 @@ def _numbers(
     if spread is None:
         return np.asarray(low + (high - low) * ndtr(normal))
     if (low, high) == (0, 1):
-        share = 0.5 - math.sqrt(max(0.25 - spread**2, 0.0))
+        share = 0.5 - math.sqrt(max(0.5**2 - spread**2, 0.0))
         at_least_two = max(round(share * len(normal)), 2)
         return (np.argsort(np.argsort(-normal)) < at_least_two).astype(float)
     return np.asarray(np.clip((low + high) / 2 + spread * normal, low, high))
@@ -259,7 +259,7 @@ def _shares(
         return [base, *others]
 
     # The largest share of the base with which all of them add up to 1, or nearly so.
-    gaps = {base: abs(sum(shares(base)) - 1) for base in np.linspace(0.999, 0.001, 999)}
+    gaps = {base: abs(sum(shares(base)) - 1) for base in np.linspace(1, 0, 1001)[1:-1]}
     found = shares(min(gaps, key=lambda base: (round(gaps[base], 2), -base)))
     return [share / sum(found) for share in found]
 

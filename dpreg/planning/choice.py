@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -28,12 +28,13 @@ from dpreg.looks.chosen import laws_for_choice
 from dpreg.looks.expected import Expected, without_noise
 from dpreg.looks.loop import Seen
 from dpreg.planning.detection import Detection
+from dpreg.planning.rows import Rows
 
 __all__ = ["DRAWS", "Gains", "gains", "reported"]
 
 DRAWS: Final = 5
 """Times that looks are made: where the last one is taken moves a chance by a few hundredths."""
-_LEAST: Final = 1e-9
+_LEAST: Final = 1e-9  # precision
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,19 +71,6 @@ class Gains:
         """What each has to gain, (k,)."""
         return np.array([reach(self.looks[0][0], width, self.level) for width in self.widths])
 
-    def stated(self, ratios: Floats, units: tuple[tuple[int, ...], ...]) -> Gains:
-        """Return the gains where columns vary by 1/ratio of what they do in the assumed rows.
-
-        Parameters
-        ----------
-        ratios : (p,) array
-            Standard deviations given the others, assumed over stated.
-        units : tuple of tuples of int
-            As for `gains`.
-        """
-        own = [float(np.mean(ratios[[j - 1 for j in unit]] ** -2)) for unit in units]
-        return replace(self, strengths=self.strengths * np.array(own[: len(self.widths)]))
-
     def rows_for(self, wanted: float) -> float:
         """Return by how much rows must grow for every effect to be found with about this chance.
 
@@ -96,36 +84,41 @@ class Gains:
 
 def gains(
     taken: Sequence[tuple[Expected, Seen]],
+    rows: Rows,
     units: tuple[tuple[int, ...], ...],
     effects: int,
     false_inclusions: float,
-    beta: Floats,
 ) -> Gains:
     """Return what terms gain.
 
     Parameters
     ----------
     taken : sequence of (Expected, Seen)
-        Looks at assumed rows.
+        Looks at the rows.
+    rows : Rows
+        Made with effects. Where their columns vary by another ratio than was stated, gains do by
+        its square.
     units : tuple of tuples of int
         The columns of each term on offer, from 1; those with an effect first.
     effects : int
         How many of them have one.
     false_inclusions : float
-    beta : (p + 1,) array
-        The coefficients in stored units, the intercept first.
     """
+    assert rows.beta is not None
     looks = tuple(
-        tuple(Evidence(law) for law in laws_for_choice(without_noise(rows, seen, beta)))
-        for rows, seen in taken
+        tuple(Evidence(law) for law in laws_for_choice(without_noise(one, seen, rows.beta)))
+        for one, seen in taken
     )
+    with_effect = units[:effects]
+    varied = [float(np.mean(rows.ratios[[j - 1 for j in unit]] ** -2)) for unit in with_effect]
     level = false_inclusions * share_of_found(clusters(looks[0][0].likeness(units))) / len(units)
     return Gains(
         looks=looks,
         strengths=np.array(
-            [[[look.gain(unit) for unit in units[:effects]] for look in laws] for laws in looks]
-        ),
-        widths=tuple(len(unit) for unit in units[:effects]),
+            [[[look.gain(unit) for unit in with_effect] for look in laws] for laws in looks]
+        )
+        * varied,
+        widths=tuple(len(unit) for unit in with_effect),
         level=level,
         useless=level * (len(units) - effects),
     )

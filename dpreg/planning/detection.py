@@ -47,7 +47,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from scipy.special import gammaln, ndtri
+from scipy.special import chdtri, gammaln, ndtri
 
 from dpreg.arrays import Floats, Ints
 from dpreg.selection.quadrature import panels
@@ -56,7 +56,7 @@ __all__ = ["Detection", "Effects", "detect", "rule_rows"]
 
 
 _POINTS: Final = 256
-_FAR: Final = 40.0
+_FAR: Final = 40.0  # precision: exp(-40) is no chance
 _DEEPEST: Final = 700.0
 
 
@@ -127,7 +127,7 @@ def detect(
         chance = _coin(gain)
         false = _coin(-loss)
         every = chance.prod(axis=1)
-        none = float(np.exp(np.log1p(-np.minimum(false, 1 - 1e-16)).sum()))
+        none = float(np.exp(np.log1p(-np.minimum(false, 1 - 2.0**-53)).sum()))
         return Detection(
             chance.mean(axis=0), float(every.mean()), float(every.mean()) * none, float(false.sum())
         )
@@ -166,24 +166,20 @@ def _falls(effects: Effects, rows: float) -> Floats:
 
 def _useless_losses(effects: Effects, rate: float, phi: float, psi: float) -> Floats:
     """Return t (c - d0) of each term without an effect, (u,): the price of its entry."""
-    places = (np.arange(256) + 0.5) / 256
+    above = 1 - (np.arange(_POINTS) + 0.5) / _POINTS
     out = np.empty(len(effects.useless))
     for columns in np.unique(effects.useless):
-        # Wilson and Hilferty's cube for more columns than one; exact for one.
-        d = float(columns)
-        z = ndtri(places)
-        chi = (
-            z**2
-            if columns == 1
-            else d * np.maximum(1 - 2 / (9 * d) + z * (2 / (9 * d)) ** 0.5, 0) ** 3
-        )
-        cost = rate * (psi + phi * d - effects.sigma2 * chi)
-        chance = float(_coin(-cost).mean())
-        sure = _DEEPEST if chance <= 0 else -_DEEPEST
-        out[effects.useless == columns] = (
-            math.log((1 - chance) / chance) if 0 < chance < 1 else sure
-        )
+        chi: Floats = np.asarray(chdtri(float(columns), above), dtype=np.float64)
+        cost = rate * (psi + phi * float(columns) - effects.sigma2 * chi)
+        out[effects.useless == columns] = _price(float(_coin(-cost).mean()))
     return out
+
+
+def _price(chance: float) -> float:
+    """Return the loss of which a coin has this chance."""
+    if 0 < chance < 1:
+        return math.log((1 - chance) / chance)
+    return _DEEPEST if chance <= 0 else -_DEEPEST
 
 
 def _listed(gain: Floats, loss: Floats, mechanism: str) -> Detection:
@@ -216,9 +212,9 @@ def _useless_classes(loss: Floats) -> tuple[Floats, Floats, Floats]:
     if u == 0:
         return np.zeros(1), np.zeros(1), np.zeros(1)
     chance = float(_coin(-loss).mean())
-    typical = math.log((1 - chance) / chance) if 0 < chance < 1 else float(loss.mean())
+    typical = _price(chance) if 0 < chance < 1 else float(loss.mean())
     mean = u * chance
-    top = min(u, math.ceil(mean + 8 * math.sqrt(mean) + 4))
+    top = min(u, math.ceil(mean + 8 * math.sqrt(mean) + 4))  # precision
     s = np.arange(top + 1.0)
     return s, gammaln(u + 1) - gammaln(s + 1) - gammaln(u - s + 1), s * typical
 
@@ -226,7 +222,7 @@ def _useless_classes(loss: Floats) -> tuple[Floats, Floats, Floats]:
 def _class_law(score: Floats, log_copies: Floats, mechanism: str) -> Floats:
     """Chance of each class of equal models, (L, C), by one quadrature; see `probabilities`."""
     out = np.empty_like(score)
-    step = max(1, 2**21 // (score.shape[1] * 256))
+    step = max(1, 2**21 // (score.shape[1] * _POINTS))
     for start in range(0, len(score), step):
         part = score[start : start + step]
         law = _flip_law if mechanism == "permute-and-flip" else _laplace_law
@@ -234,8 +230,8 @@ def _class_law(score: Floats, log_copies: Floats, mechanism: str) -> Floats:
     return np.asarray(out / out.sum(axis=1, keepdims=True))
 
 
-_FLIP: Final = panels(np.r_[0.0, 4.0 ** np.arange(-14, 0), 0.5, 1.0], 5)
-_LAPLACE: Final = panels(np.r_[np.arange(-40.0, -8, 2), np.arange(-8, 40.5)], 4)
+_FLIP: Final = panels(np.r_[0.0, 4.0 ** np.arange(-14, 0), 0.5, 1.0], 5)  # precision
+_LAPLACE: Final = panels(np.r_[np.arange(-40.0, -8, 2), np.arange(-8, 40.5)], 4)  # precision
 
 
 def _flip_law(score: Floats, log_copies: Floats) -> Floats:

@@ -1,6 +1,6 @@
 """The arguments of a plan, checked: public facts and assumptions.
 
-Tested in `tests/planning/test_planner.py`.
+Tested in `tests/planning/test_planner.py` and `tests/planning/test_glm_choice.py`.
 """
 
 from __future__ import annotations
@@ -12,47 +12,64 @@ from typing import Any, Final
 
 from dpreg import arguments
 from dpreg.errors import ArgumentError, shown
+from dpreg.looks.model import Asked
+from dpreg.looks.plan import NOISES
 from dpreg.planning.arguments import chance_of, check_asked, rows_of_table, sized
 from dpreg.privacy.budget import exact
-from dpreg.privacy.mechanisms import MECHANISMS
-from dpreg.privacy.protection import NEIGHBORS, Protection
-from dpreg.request import choice, count, inclusions, positive, truth
+from dpreg.request import SelectionRequest, choice, count
 
 __all__ = ["Facts"]
 
-_MOST_EFFECTS: Final = {"select": 12, "ols": 200}
-_MOST_CANDIDATES: Final = 1000
-_LEAST_CLIP: Final = Fraction(1, 10**6)
+_MOST_EFFECTS: Final = {"select": 12, "ols": 200}  # work
+_MOST_CANDIDATES: Final = 1000  # work
+_LEAST_CLIP: Final = Fraction(1, 10**6)  # precision
 _METHODS: Final = {"select": ("auto", "adaptive", "pcls"), "ols": ("auto", "adaptive", "gram")}
 _ALONE: Final = ("objective", "ssp", "adassp")
 """Methods of `dp_ols` that give coefficients alone."""
-_SELECTING: Final[Mapping[str, Any]] = {
-    "keep": ("Intercept",),
-    "mechanism": "auto",
-    "radius": None,
-    "penalty": "auto",
-    "sigma2": None,
-    "fit": "auto",
-    "max_terms": None,
+_PAPERS: Final[dict[str, Any]] = {
+    "mechanism": "auto", "radius": None, "penalty": "auto", "sigma2": None,
+}  # fmt: skip
+_CHOICE: Final[dict[str, Any]] = {"keep": ("Intercept",), "fit": "auto", "max_terms": None}
+_LINEAR: Final[dict[str, Any]] = {
+    **_PAPERS, "sigma": None, "candidates": None, "clip": 1.0, "center": True,
+}  # fmt: skip
+_TARGET: Final[dict[str, Any]] = {
+    "effects": None, "chance": 0.8, "false_inclusions": 0.1,  # by definition: as in `dpreg.plan`
+}  # fmt: skip
+_ROWS: Final[dict[str, Any]] = {
+    "spread": None, "noise": None, "correlation": 0.0, "like": None, "exposure": None,
+    "trials": None,
+}  # fmt: skip
+_FAMILY: Final[dict[str, Any]] = dict.fromkeys(("mean", "spread", "scatter"))
+_DEFAULTS: Final = {
+    **(_CHOICE | _LINEAR | _TARGET | _ROWS | _FAMILY),
+    **{"of": "glm", "method": "auto", "offset": None},
 }
-"""Arguments that only a selection has, and their defaults."""
-_PAPERS: Final = ("mechanism", "radius", "penalty", "sigma2")
+_REFUSED: Final = {
+    ("select", False): (("a linear model", _FAMILY),),
+    ("ols", False): (("a linear model", _FAMILY), ('of="ols"', _PAPERS | _CHOICE)),
+    ("select", True): (
+        ("a plan with family=", _LINEAR),
+        ('of="select" with family=', _ROWS),
+    ),
+    ("glm", True): (("a plan with family=", _LINEAR), ('of="glm"', _TARGET | _CHOICE)),
+}
+"""Arguments that a plan has not, and their defaults."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Everything that a caller of `dpreg.plan` said.
+    """Everything that a caller of a plan said; `asked` is of a family, None in a linear model.
 
-    ``papers`` are the given arguments that only the paper's methods have: with one of them "auto"
-    takes "pcls".
+    ``request`` is what `dpreg.dp_select` makes of the arguments that both have; ``papers`` are the
+    given ones that only the paper's methods have: with one of them "auto" takes "pcls".
     """
 
+    of: str
     effects: dict[str, float]
     sigma: float
     n: int | None
     eps: float | None
-    delta: Fraction
-    of: str
     chance: float
     candidates: int | None
     formula: str | None
@@ -62,91 +79,157 @@ class Facts:
     like: Any
     method: str
     papers: tuple[str, ...]
-    mechanism: str
-    protection: Protection
-    keep: tuple[str, ...]
-    max_terms: int | None
-    rho: Fraction
-    clip: Fraction
-    center: bool
-    penalty: Fraction | str
-    sigma2: Fraction | None
-    false_inclusions: Fraction
-    fit: str | None
+    request: SelectionRequest
+    noise: str | None
+    asked: Asked | None
+    mean: float
+    spread: float
+    scatter: float
+
+    @property
+    def chooses(self) -> bool:
+        """Whether terms are chosen."""
+        return self.of == "select"
+
+    @property
+    def family(self) -> str:
+        """The family's name; empty in a linear model."""
+        return "" if self.asked is None else self.asked.family
+
+    @property
+    def mechanism(self) -> str:
+        """Of the paper's method."""
+        named = self.request.mechanism
+        return "permute-and-flip" if named == "auto" else named
+
+    @property
+    def sigma2(self) -> Fraction | None:
+        """The residual variance that was told, in stored units."""
+        told = self.request.sigma2
+        return told / self.request.clip**2 if isinstance(told, Fraction) else None
 
     @classmethod
     def of_call(cls, call: Mapping[str, Any]) -> Facts:
         """Check every argument; errors say which to change, and how."""
-        of = str(choice(call["of"], "of", tuple(_METHODS)))
-        n, eps = call["n"], call["eps"]
-        chance = chance_of(call["chance"])
-        check_asked(n, eps)
-        clip = positive(call["clip"], "clip", Fraction(1))
-        if clip < _LEAST_CLIP:
-            raise ArgumentError(
-                f"clip must be at least {float(_LEAST_CLIP):g} here; got {shown(call['clip'])}."
-            )
-        formula, candidates, max_terms = call["formula"], call["candidates"], call["max_terms"]
-        _check_units(formula, call["schema"], candidates, call["like"])
-        call = {**call, "method": arguments.renamed_method(call["method"])}
-        method, papers = _method(call, of)
-        sigma2 = call["sigma2"]
+        call = {**_DEFAULTS, **call}
+        call["method"] = arguments.renamed_method(call["method"])
+        family = call["family"] is not None
+        of = str(choice(call["of"], "of", ("select", "glm") if family else tuple(_METHODS)))
+        _check_given(call, of, family)
+        check_asked(call["n"], call["eps"])
+        method = _method(call, of, family)
+        request = _request(call, method, of)
+        papers = tuple(name for name, usual in _PAPERS.items() if call[name] != usual)
+        if request.fit == "share":
+            papers = (*papers, 'fit="share"')
+        if call["formula"] is None and request.keep != ("Intercept",):
+            raise ArgumentError("keep names terms of a formula: give formula and schema.")
+        if family and "Intercept" not in request.keep:
+            raise ArgumentError('with family= the intercept is in every model: keep "Intercept".')
+        noise = choice(call["noise"], "noise", (*NOISES, None))
+        if noise == "gaussian" and not request.budget.delta:
+            raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
+        counts = "binomial" if family and call["family"] == "binomial" else "counts"
+        spread = call["spread"]
         return cls(
-            effects=_named(call["effects"], of),
-            sigma=sized(call["sigma"], "sigma"),
-            n=None if n is None else rows_of_table(n),
-            eps=None if eps is None else sized(eps, "eps"),
-            delta=_delta(call["delta"]),
             of=of,
-            chance=chance,
-            candidates=None if candidates is None else _candidates(candidates),
-            formula=formula,
+            effects={} if of == "glm" else _named(call["effects"], of),
+            sigma=1.0 if family else sized(call["sigma"], "sigma"),
+            n=None if call["n"] is None else rows_of_table(call["n"]),
+            eps=None if call["eps"] is None else sized(call["eps"], "eps"),
+            chance=chance_of(call["chance"]),
+            candidates=_candidates(call["candidates"]),
+            formula=call["formula"],
             schema=call["schema"],
             sd=_deviations(call["sd"], call["like"]),
             correlation=_correlation(call["correlation"], call["like"]),
             like=call["like"],
             method=method,
             papers=papers,
-            mechanism=_mechanism(call["mechanism"]),
-            protection=Protection(
-                choice(call["neighbors"], "neighbors", NEIGHBORS),
-                _contributions(call["contributions"]),
-            ),
-            keep=_kept(call["keep"], formula) if of == "select" else ("Intercept",),
-            max_terms=None if max_terms is None else count(max_terms, "max_terms", 0),
-            rho=_radius(call["radius"], clip) / clip,
-            clip=clip,
-            center=truth(call["center"], "center"),
-            penalty=_penalty(call["penalty"], sigma2),
-            sigma2=None if sigma2 is None else Fraction(sized(sigma2, "sigma2")) / clip**2,
-            false_inclusions=inclusions(call["false_inclusions"]),
-            fit=choice(call["fit"], "fit", ("auto", "same", "fresh", "split", "share", None)),
+            request=request,
+            noise=noise,
+            asked=Asked.of(call) if family else None,
+            mean=0.0 if call["mean"] is None else sized(call["mean"], "mean"),
+            spread=_SPREAD[counts] if spread is None else sized(spread, "spread"),
+            scatter=1.0 if call["scatter"] is None else sized(call["scatter"], "scatter"),
         )
 
 
-def _method(call: Mapping[str, Any], of: str) -> tuple[str, tuple[str, ...]]:
-    """Return the method that was asked for, and the paper's arguments that were given."""
-    if of == "ols" and isinstance(call["method"], str) and call["method"] in _ALONE:
-        raise ArgumentError(
-            f'method="{call["method"]}" gives no standard errors, and those are what is planned: '
-            'plan method="auto".'
-        )
-    method = str(choice(call["method"], "method", _METHODS[of]))
-    given = [name for name, usual in _SELECTING.items() if call[name] != usual]
-    if of == "ols":
+def _request(call: Mapping[str, Any], method: str, of: str) -> SelectionRequest:
+    """Check what a plan and `dpreg.dp_select` both have as the latter does, and its size."""
+    sized(call["contributions"], "contributions")
+    if not 0 <= exact(call["delta"], "delta") < 1:
+        said = shown(call["delta"])
+        raise ArgumentError(f"delta must be at least 0 and below 1; got {said}.")
+    formula = "y ~ x" if call["formula"] is None else call["formula"]
+    told = {"formula": formula, "method": method if of == "select" else "auto", "eps": 1}
+    if of != "select":
+        told["noise"] = None
+    request = SelectionRequest.of({**_USUAL, **call, **told})
+    if request.clip < _LEAST_CLIP:
+        least = float(_LEAST_CLIP)
+        raise ArgumentError(f"clip must be at least {least:g} here; got {shown(call['clip'])}.")
+    for name in ("radius", "penalty", "sigma2"):
+        if call[name] == "private":
+            raise ArgumentError(f'a plan spends nothing: {name} must be a number, not "private".')
+        if isinstance(value := getattr(request, name), Fraction) and value:
+            sized(value, name, signed=True)
+    return request
+
+
+_USUAL: Final[dict[str, Any]] = {
+    "units": "term", "hierarchy": "none", "shares": None, "unsafe_seed": None, "person": None,
+}  # fmt: skip
+"""Arguments of `dpreg.dp_select` that no plan has."""
+_SPREAD: Final = {"binomial": 1.0, "counts": 0.5}
+"""The predictor's standard deviation, where the caller names none: a supposition."""
+
+
+def _check_given(call: Mapping[str, Any], of: str, family: bool) -> None:
+    """Refuse what such a plan has not, and ask for what it needs."""
+    for who, usual in _REFUSED[of, family]:
+        given = ", ".join(name for name, value in usual.items() if _differs(call[name], value))
+        if given and usual is _FAMILY:
+            raise ArgumentError(
+                f'{given} needs family=, such as family="binomial": a linear model has none.'
+            )
         if given:
-            raise ArgumentError(f'of="ols" has no {", ".join(given)}: only a selection has.')
-        return method, ()
-    papers = tuple(name for name in given if name in _PAPERS)
-    if call["fit"] == "share":
-        papers = (*papers, 'fit="share"')
-    if method == "adaptive" and papers:
-        raise ArgumentError(f'method="adaptive" has no {", ".join(papers)}: these are for "pcls".')
-    if call["fit"] == "split" and method != "pcls" and not papers:
-        raise ArgumentError('fit="split" is for "pcls": looks fit by "fresh". Plan one of these.')
-    if method == "pcls" and call["fit"] in ("same", "fresh"):
-        raise ArgumentError(f'fit="{call["fit"]}" needs method="adaptive".')
-    return method, papers
+            raise ArgumentError(f"{who} has no {given}: leave it out.")
+    needed = ("effects", "sigma")
+    if family:
+        told = of == "glm" and call["like"] is not None
+        needed = ("formula", "schema", *(() if told else ("mean",)))
+    for name in needed:
+        if call[name] is None and family:
+            raise ArgumentError(f"a plan with family= needs {name}.")
+        if call[name] is None:
+            raise ArgumentError(f"{name} is required, except with family=.")
+    if family and of == "select" and not hasattr(call["effects"], "items"):
+        raise ArgumentError(
+            "effects, the coefficients to be found, are required: a mapping of columns to numbers."
+        )
+    _check_units(call["formula"], call["schema"], call["candidates"], call["like"])
+
+
+def _differs(given: Any, usual: Any) -> bool:
+    if usual is None or given is None:
+        return given is not usual
+    return bool(given != usual)
+
+
+def _method(call: Mapping[str, Any], of: str, family: bool) -> str:
+    """Return the method that was asked for."""
+    method = call["method"]
+    if family:
+        choice(call["fit"], "fit", ("auto", "same", "fresh", None))
+        choice(method, "method", ("auto", "adaptive"))
+        return "adaptive"
+    if of == "ols" and isinstance(method, str) and method in _ALONE:
+        raise ArgumentError(
+            f'method="{method}" gives no standard errors, and those are what is planned: plan '
+            'method="auto".'
+        )
+    return str(choice(method, "method", _METHODS[of]))
 
 
 def _check_units(formula: object, schema: object, candidates: object, like: object) -> None:
@@ -177,13 +260,6 @@ def _named(effects: Any, of: str) -> dict[str, float]:
     }
 
 
-def _delta(delta: object) -> Fraction:
-    number = exact(delta, "delta")
-    if not 0 <= number < 1:
-        raise ArgumentError(f"delta must be at least 0 and below 1; got {shown(delta)}.")
-    return number
-
-
 def _deviations(sd: Any, like: object) -> dict[str, float]:
     if sd is not None and not isinstance(sd, Mapping):
         raise ArgumentError("sd must be a mapping of column names to standard deviations.")
@@ -203,45 +279,12 @@ def _correlation(correlation: object, like: object) -> float:
     return number
 
 
-def _candidates(candidates: object) -> int:
+def _candidates(candidates: object) -> int | None:
+    if candidates is None:
+        return None
     number = count(candidates, "candidates")
     if number > _MOST_CANDIDATES:
         raise ArgumentError(
             f"candidates must be at most {_MOST_CANDIDATES:,}; got {shown(candidates)}."
         )
     return number
-
-
-def _contributions(contributions: object) -> int:
-    number = count(contributions, "contributions")
-    sized(number, "contributions")
-    return number
-
-
-def _kept(keep: object, formula: str | None) -> tuple[str, ...]:
-    """Check `keep` as far as no formula is needed for it."""
-    kept = arguments.names(keep, "keep")
-    if formula is None and kept != ("Intercept",):
-        raise ArgumentError("keep names terms of a formula: give formula and schema.")
-    return kept
-
-
-def _radius(radius: object, clip: Fraction) -> Fraction:
-    if radius is None:
-        return clip
-    sized(radius, "radius")
-    return positive(radius, "radius")
-
-
-def _mechanism(mechanism: str) -> str:
-    chosen = str(choice(mechanism, "mechanism", ("auto", *MECHANISMS)))
-    return "permute-and-flip" if chosen == "auto" else chosen
-
-
-def _penalty(given: Any, sigma2: Any) -> Fraction | str:
-    checked = arguments.penalty(given)
-    if checked == "bic" and sigma2 is None:
-        raise ArgumentError('penalty="bic" needs sigma2.')
-    if isinstance(checked, Fraction) and checked:
-        sized(checked, "penalty")
-    return checked

@@ -1,133 +1,41 @@
-"""What looks would say of assumed rows: standard errors, and which coefficients have none.
+"""What a call would say of assumed rows: standard errors, and which coefficients have none.
 
-The looks of a call are made of the rows that are assumed, `DRAWS` times, each with noise of its own
-(`dpreg.looks.expected`); what is predicted is the median over them.
+The call's own release is made of the rows that are assumed, `DRAWS` times, each with noise of its
+own: the looks (`dpreg.looks.expected`), or the one release of ``method="gram"``. What is predicted
+is the median over them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Final
 
 import numpy as np
 
 from dpreg.arrays import Bools, Floats
-from dpreg.looks.described import Described
-from dpreg.looks.estimates import NARROW, Estimates, estimates
-from dpreg.looks.expected import expected_looks
-from dpreg.looks.families import Family
-from dpreg.looks.law import fit, law
-from dpreg.looks.plan import LookPlan, plan_looks
-from dpreg.looks.point import Point
-from dpreg.looks.release import Release
-from dpreg.planning.looks import Asked
+from dpreg.estimation.gram import release_gram
+from dpreg.estimation.inference import fit_gram
+from dpreg.looks.chosen import point_of_chosen
+from dpreg.looks.estimates import NARROW, estimates
+from dpreg.looks.expected import Expected, expected_looks, expected_moments
+from dpreg.looks.loop import Seen, look_at_chosen
+from dpreg.looks.plan import LookPlan
+from dpreg.planning.rows import Rows
+from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
+from dpreg.ranges import LEAST_EPS
 
-__all__ = ["DRAWS", "NONE", "AskedFit", "Fitted", "Rows", "fitted", "fitted_once", "told"]
+__all__ = ["DRAWS", "NONE", "WIDE", "Fitted", "fitted", "fitted_chosen", "fitted_once"]
 
 NONE: Final = "no interval"
+WIDE: Final = "wide"
 DRAWS: Final = 9
 """Releases that a prediction is the median of: a standard error moves by some 5% a release."""
+_SEED: Final = 37
 
-
-@dataclass(frozen=True, slots=True)
-class AskedFit(Asked):
-    """The same of a call that fits a model.
-
-    Attributes
-    ----------
-    others : int
-        Stored columns beside those that have coefficients.
-    noise : str or None
-    """
-
-    others: int = 0
-    noise: str | None = None
-
-    def planned(self, eps: float | Fraction) -> LookPlan:
-        """Return the looks of a call that costs eps."""
-        return plan_looks(
-            self.columns,
-            Budget(Fraction(eps), self.delta),
-            self.protection,
-            others=self.others,
-            exclusive=self.exclusive,
-            noise=self.noise,
-        )
-
-    def rows_needed(self, eps: float) -> float:
-        """Return the least n at which "auto" looks at the rows."""
-        return self.planned(eps).rows_needed
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Rows:
-    """Rows that are assumed, and what they are rows of.
-
-    Attributes
-    ----------
-    family : Family
-    described : Described
-    z : (m, D) array
-        (1, x, y) in stored units.
-    places : tuple of int
-        Of the coefficients among those that are looked at, 0 the constant.
-    names : tuple of str
-    to_user : (k, k) and (k,) arrays
-        As for `dpreg.looks.estimates.estimates`.
-    beta : array or None
-        Coefficients that responses were drawn by, in stored units.
-    """
-
-    family: Family
-    described: Described
-    z: Floats
-    places: tuple[int, ...]
-    names: tuple[str, ...]
-    to_user: tuple[Floats, Floats]
-    beta: Floats | None = None
-
-    def plain(self, rows: float, dispersion: float) -> Floats:
-        """Return standard errors of the right model without privacy, in the user's units.
-
-        Parameters
-        ----------
-        rows : float
-        dispersion : float
-            Of the family.
-        """
-        response = self.described.response
-        columns = [0, *self.described.columns]
-        x = self.z[:, [columns[place] for place in self.places]]
-        beyond = self.z[:, list(self.described.offsets)] @ np.array(self.described.known)
-        y = response[0] + response[1] * self.z[:, -1]
-        times = np.ones(len(y))
-        if self.described.trials is not None:
-            trials = self.described.trials
-            times = np.rint(trials.scale[0] + trials.scale[1] * self.z[:, trials.column])
-        beta = np.zeros(x.shape[1])
-        linear = not np.isfinite(self.family.limits[0])
-        if not linear:
-            share = float(y.mean()) / max(float(times.mean()), 1e-300)
-            beta[0] = self.family.predictor(share) - float(np.mean(beyond))
-        information = np.eye(len(beta))
-        for _ in range(1 if linear else _STEPS):
-            terms = self.family.terms(x @ beta + beyond)
-            weight = times * terms.weight
-            information = (x.T * weight) @ x
-            step = np.linalg.pinv(information) @ (x.T @ (y - times * terms.mean))
-            beta = beta + step / max(1.0, float(np.abs(x @ step).max()) / 4)
-        if linear:
-            dispersion = float(np.square(y - x @ beta).mean())
-        scale = rows / len(self.z)
-        T, _ = self.to_user
-        covariance = dispersion / scale * T @ np.linalg.pinv(information) @ T.T
-        return np.asarray(np.sqrt(np.maximum(np.diag(covariance), 0.0)))
-
-
-_STEPS: Final = 12
+Shown = tuple[Floats, Floats, Sequence[bool]]
+"""Variances of both sources, of sampling alone, and which are marked, in the user's units."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,65 +44,84 @@ class Fitted:
 
     Attributes
     ----------
+    names : tuple of str
     errors, sampling, privacy : (k,) arrays
         Standard errors, and their two parts.
     marks : tuple of str
         "", "wide" or "no interval", by coefficient.
-    degrees : int or None
-        Of the noise in the score.
     """
 
+    names: tuple[str, ...]
     errors: Floats
     sampling: Floats
     privacy: Floats
     marks: tuple[str, ...]
-    degrees: int | None
-
-    @property
-    def missing(self) -> bool:
-        """Whether a coefficient is expected to have no interval."""
-        return NONE in self.marks
 
 
-def fitted(asked: AskedFit, eps: float | Fraction, rows: Rows, n: int, each: int = 1) -> Fitted:
-    """Predict what looks would say of a table.
-
-    Parameters
-    ----------
-    asked : AskedFit
-    eps : number
-    rows : Rows
-    n : int
-        Rows of the table.
-    each : int
-        Rows of a person, where persons are protected.
-    """
-    plan = asked.planned(eps)
-    if asked.protection.person is None:
-        each = 1
-    looks = expected_looks(plan, rows.family, rows.described, rows.z, n, each=each, draws=DRAWS)
-    found = [estimates(one, rows.places, rows.names, rows.to_user) for _, one in looks]
-    return told(found, rows.names, plan.degrees)
+def fitted(plan: LookPlan, rows: Rows, n: int) -> Fitted:
+    """Predict what looks would say of a table of n rows."""
+    looks = expected_looks(plan, rows.family, rows.described, rows.z, n, draws=DRAWS)
+    return _medians([_estimated(seen, rows, rows.places) for _, seen in looks], rows.names)
 
 
-def told(found: Sequence[Estimates], names: Sequence[str], degrees: int | None) -> Fitted:
+def fitted_chosen(taken: Sequence[tuple[Expected, Seen]], rows: Rows, *, fresh: bool) -> Fitted:
+    """Predict what is said of chosen columns: by looks at them, or from the looks that chose."""
+    at = list(rows.places[1:])
+    if not fresh:
+        whole = range(len(rows.described.columns) + 1)
+        return _medians([_estimated(s, rows, rows.places, whole) for _, s in taken], rows.names)
+    columns = tuple(rows.described.columns[place - 1] for place in at)
+    own = rows.described.only(columns)
+    found = []
+    for one, seen in taken:
+        later = replace(one, described=own, plan=one.plan.at_chosen(len(columns)))
+        point = point_of_chosen(seen, at)
+        found.append(
+            _estimated(look_at_chosen(later, seen, point, [0, *at]), rows, range(len(at) + 1))
+        )
+    return _medians(found, rows.names)
+
+
+def fitted_once(plan: LookPlan, exclusive: Sequence[Sequence[int]], rows: Rows, n: int) -> Fitted:
+    """Predict what one release of all moments would say: ``method="gram"``."""
+    moments, places = expected_moments(rows.z, n), rows.places
+    cost = Budget(max(plan.cost.eps, LEAST_EPS), plan.cost.delta)  # no call costs less
+    found: list[Shown] = []
+    for draw in range(DRAWS):
+        account = Account(plan.protection, cost, np.random.default_rng([_SEED, draw]))
+        part = account.line("coefficients", "gram release", cost)
+        account.charge(None, "a plan")
+        fit = fit_gram(release_gram(moments, places, exclusive=exclusive, part=part), rows=n)
+        unit = rows.to_user[0]
+        whole, sampled = (np.diag(unit @ part @ unit.T) for part in (fit.cov, fit.cov_sampling))
+        found.append((whole, sampled, [False] * len(places)))
+    return _medians(found, rows.names)
+
+
+def _estimated(
+    seen: Seen, rows: Rows, places: Sequence[int], among: Sequence[int] | None = None
+) -> Shown:
+    found = estimates(seen, places, rows.names, rows.to_user, among=among)
+    marked = [found.marks.get(name, NARROW) != NARROW for name in rows.names]
+    return np.diag(found.covariance), np.diag(found.sampling), marked
+
+
+def _medians(found: Sequence[Shown], names: tuple[str, ...]) -> Fitted:
     """Return the medians of what several releases show."""
-    whole = np.array([np.diag(one.covariance) for one in found])
-    sampled = np.array([np.diag(one.sampling) for one in found])
+    whole, sampled, marked = (np.array(part) for part in zip(*found, strict=True))
     none = np.isnan(whole).mean(axis=0) > 0.5
-    wide = np.array(
-        [[one.marks.get(name, NARROW) != NARROW for name in names] for one in found]
-    ).mean(axis=0)
     total, sampling = (_median(part, none) for part in (whole, sampled))
+    sampling = np.minimum(sampling, total)
+    wide = marked.mean(axis=0) > 0.5
     return Fitted(
+        names=names,
         errors=np.sqrt(total),
-        sampling=np.sqrt(np.minimum(sampling, total)),
-        privacy=np.sqrt(np.maximum(total - sampling, 0.0)),
+        sampling=np.sqrt(sampling),
+        privacy=np.sqrt(total - sampling),
         marks=tuple(
-            NONE if hidden else "wide" if often > 0.5 else ""
+            NONE if hidden else WIDE if often else ""
             for hidden, often in zip(none, wide, strict=True)
         ),
-        degrees=degrees,
     )
 
 
@@ -204,32 +131,3 @@ def _median(part: Floats, none: Bools) -> Floats:
     seen = np.logical_not(none)
     found[seen] = np.nanmedian(part[:, seen], axis=0)
     return found
-
-
-def fitted_once(asked: AskedFit, eps: float, rows: Rows, n: int) -> Fitted:
-    """Predict one look on the unit scale that takes the whole budget: ``method="gram"``."""
-    plan, x, y = asked.planned(eps), rows.z[:, :-1], rows.z[:, -1]
-    sd = replace(plan, strength=plan.strength / plan.box_share).box_noise().sd
-    d, scale = x.shape[1], n / len(x)
-    left = float(np.square(y - x @ np.linalg.lstsq(x, y, rcond=None)[0]).mean())
-    zero, unit = np.zeros(d - 1), np.eye(d - 1)
-    information = scale * x.T @ x
-    release = Release(
-        point=Point(zero, unit, zero, 0.0, 1.0, left, zero, zero),
-        information=information,
-        score=scale * x.T @ y,
-        information_sd=float(sd[0, 1]) if d > 1 else float(sd[0, 0]),
-        score_sd=float(sd[0, d]),
-        middle=None,
-        middle_sd=0.0,
-        trace=left * float(np.trace(information)),
-        limits=(1.0, 1.0),
-        share=1.0,
-        together=True,
-    )
-    found = fit(law(release, rows.family, float(n)), rows.places)
-    sampling = np.diag(found.sampling)
-    privacy = np.maximum(np.diag(found.covariance) - sampling, 0.0)
-    errors = np.sqrt(sampling + privacy)
-    marks = ("",) * len(rows.places)
-    return Fitted(errors, np.sqrt(sampling), np.sqrt(privacy), marks, plan.degrees)

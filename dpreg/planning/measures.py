@@ -30,9 +30,10 @@ from dpreg.results.reference import mixing, quantiles
 
 __all__ = ["LEVEL", "Measures", "measures"]
 
-LEVEL: Final = 0.05
+LEVEL: Final = 0.05  # by definition
 """At which decisions are made, and one less the confidence of intervals."""
 _POINTS: Final = 512
+_FAR: Final = 40.0  # precision
 _TINY: Final = 1e-9
 """Least spread of d beside a half-width: quotients stay finite where nothing is added."""
 _DENSITY: Final = 1 / np.sqrt(2 * np.pi)
@@ -103,7 +104,7 @@ def _mean_excess(reach: Floats, scales: Floats) -> Floats:
     """Return the mean over d, and over the scales, of max(reach - |d|, 0)."""
     unit = np.maximum(scales, _TINY * np.maximum(reach, np.finfo(float).tiny)[:, None])
     c = reach[:, None] / unit
-    inner = c * (2 * ndtr(c) - 1) - 2 * _DENSITY * (1 - np.exp(-(np.minimum(c, 40.0) ** 2) / 2))
+    inner = c * (2 * ndtr(c) - 1) - 2 * _DENSITY * (1 - np.exp(-(np.minimum(c, _FAR) ** 2) / 2))
     return np.asarray((unit * inner).mean(axis=1))
 
 

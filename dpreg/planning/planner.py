@@ -1,36 +1,23 @@
-"""`plan`: what a private call would find, before any data are touched.
+"""`plan` and `plan_glm`: what a private call would find, before any data are touched.
 
-Effects become stored units (`sizes`), and rows are made up for them (`assumed`). The law of the
-looks, or of the paper's mechanism, then predicts what is found (`choice`, `detection`) or how near
-coefficients come (`regression`). Nothing here reads confidential rows or spends budget.
+Arguments are checked (`facts`), effects become stored units (`sizes`), and rows are made up for
+them (`rows`). The call's own release is made of these rows (`call`), or the law of the paper's
+mechanism is computed (`paper`). Nothing here reads confidential rows or spends budget.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from dpreg.arguments import known_alone
-from dpreg.errors import ArgumentError
 from dpreg.options import FamilyLike, MethodLike, unpacked
-from dpreg.planning.assumed import Assumed, of_formula, of_numbers
+from dpreg.planning.call import Call, solved
 from dpreg.planning.facts import Facts
-from dpreg.planning.fitted import AskedFit
-from dpreg.planning.glm import GLMPlan
-from dpreg.planning.glm_choice import GLMSelectionPlan
-from dpreg.planning.looks import Asked
-from dpreg.planning.of_family import check_without, plan_of_family
-from dpreg.planning.regression import RegressionCall, RegressionPlan
-from dpreg.planning.results import Call, Plan
-from dpreg.planning.sizes import Stated, from_formula, from_numbers
-from dpreg.planning.solve import least_eps, least_rows
+from dpreg.planning.results import Plan, RegressionPlan
 from dpreg.signatures import Amount, SchemaLike, Table
 
-__all__ = ["plan"]
+__all__ = ["plan", "plan_glm"]
 
 
 @known_alone
@@ -60,7 +47,7 @@ def plan(
     mean: float | None = None,
     spread: float | None = None,
     scatter: float | None = None,
-) -> Plan | RegressionPlan | GLMPlan | GLMSelectionPlan:
+) -> Plan | RegressionPlan:
     """Predict what `dpreg.dp_select`, `dpreg.dp_ols` or `dpreg.dp_glm` would find. Spends nothing.
 
     Give `n` and `eps` for the chances; give one of them for the least other one at which all
@@ -110,12 +97,11 @@ def plan(
 
     Returns
     -------
-    Plan, RegressionPlan, GLMPlan or GLMSelectionPlan
-        Printable. With "select": ``.found``, ``.each``, ``.n``, ``.eps``, ``.plot()``. With "ols":
-        ``.coefficients``, a table of predicted standard errors, interval overlap, power, the
-        chance of the same decision and marks, and ``.enough``. Both: ``.method``,
-        ``.rows_needed``, ``.eps_needed``. With `family`: ``.enough``, ``.errors``, ``.notes`` and,
-        of a choice, ``.found`` and ``.each``.
+    Plan or RegressionPlan
+        Printable. With "select" a `Plan`: ``.found``, ``.each``, ``.plot()``. With "ols" a
+        `RegressionPlan`: ``.coefficients``, a table of predicted standard errors, interval overlap,
+        power, the chance of the same decision and marks. Both: ``.n``, ``.eps``, ``.errors``,
+        ``.enough``, ``.notes``, ``.method``, ``.rows_needed``, ``.eps_needed``.
 
     Raises
     ------
@@ -144,162 +130,82 @@ def plan(
     >>> dpreg.plan({"dose": 0.2, "age": 0.1}, sigma=0.25, eps=1, candidates=10, chance=0.9).n
     4258
     """
-    call = unpacked(locals())
-    if family is not None:
-        return plan_of_family({**call, "family": family})
-    check_without(call)
-    facts = Facts.of_call(call)
-    stated, assumed = _settled(facts)
-    if facts.of == "ols":
-        return _of_ols(facts, stated, assumed)
-    return _of_select(facts, stated, assumed)
+    return _planned(locals())
 
 
-def _settled(facts: Facts) -> tuple[Stated, Assumed]:
-    """State the effects, and make up the rows that they are assumed to come from."""
-    stated = _stated(facts, facts.sd)
-    assumed = _assumed(facts, stated)
-    if facts.correlation or facts.like is not None:
-        # The paper's methods describe a column only by its deviation given the others.
-        found = assumed.stated()
-        width = (
-            np.ones(len(found))
-            if stated.design is None
-            else np.array([column.width for column in stated.design.columns[1:]])
-        )
-        named = stated.labels if stated.design is not None else tuple(facts.effects)
-        known = {name: float(found[j] * width[j]) for j, name in enumerate(named)}
-        stated = replace(_stated(facts, known), given=stated.given)
-    return stated, assumed
+@known_alone
+def plan_glm(
+    formula: str,
+    *,
+    schema: SchemaLike,
+    mean: float | None = None,
+    n: int | None = None,
+    eps: Amount | None = None,
+    delta: Amount = 0,
+    family: FamilyLike = "binomial",
+    spread: float | None = None,
+    scatter: float = 1.0,
+    sd: Mapping[str, float] | None = None,
+    correlation: float = 0.0,
+    like: Table | None = None,
+    offset: str | None = None,
+    noise: str | None = None,
+    neighbors: str = "replace-one",
+    contributions: int = 1,
+) -> RegressionPlan:
+    """Predict the standard errors of `dpreg.dp_glm`, or why it would give none. Uses no data.
+
+    Give `n` and `eps` for the errors; give one of them for the least other one at which a call can
+    be expected to give an interval of each coefficient, none of them marked as wide, and not to
+    warn of too few rows.
+
+    Parameters
+    ----------
+    formula, schema, family, offset, noise, neighbors, contributions
+        As for `dpreg.dp_glm`. All columns have to be declared.
+    mean : number, optional
+        About the share of ones (of successes), or the mean count: from public knowledge, or a
+        guess. Not needed where `like` has the response.
+    n : int, optional
+        Complete rows.
+    eps, delta : number or decimal string
+        What the whole call may cost.
+    spread : number, optional
+        Standard deviation of the linear predictor over the rows. Default: 1 for "binomial", .5 for
+        counts.
+    scatter : number
+        For counts: their variance over that of Poisson's law.
+    sd : mapping, optional
+        Standard deviation of a column given the others, in its units. Default: as if uniform
+        between its bounds, or evenly spread over its levels. Smaller ones make larger errors.
+    correlation : float
+        Between any two raw columns of numbers, in [0, 1).
+    like : table, optional
+        Rows like those to come: an earlier year's, a synthetic file. They count as public. With the
+        response in it, `mean`, `spread` and `scatter` are theirs.
+
+    Returns
+    -------
+    RegressionPlan
+        Printable; ``.enough``, ``.errors``, ``.notes``, ``.n``, ``.eps``.
+
+    Raises
+    ------
+    ArgumentError, FormulaError, SchemaError
+        For a bad argument, or where no n or eps is enough.
+
+    Notes
+    -----
+    Assumed without `like`: columns as `dpreg.planning.assumed` makes them up, with equal parts in
+    the predictor, and a model that holds; once for columns that fill their bounds, once for skewed
+    ones. Against calls on tables like `like`, standard errors are within .8 to 1.25.
+    """
+    found = _planned(locals())
+    assert isinstance(found, RegressionPlan)
+    return found
 
 
-def _assumed(facts: Facts, stated: Stated, *, skewed: bool = False) -> Assumed:
-    if stated.design is None:
-        given = _places(stated.given)
-        return of_numbers(len(stated.beta), given, facts.correlation, skewed=skewed)
-    return of_formula(stated.design, stated.given, facts.correlation, facts.like, skewed=skewed)
-
-
-def _places(given: Mapping[int, float]) -> dict[int, float]:
-    return {j - 1: sd for j, sd in given.items()}
-
-
-def _stated(facts: Facts, sd: Mapping[str, float]) -> Stated:
-    if facts.formula is None:
-        return from_numbers(
-            facts.effects,
-            facts.sigma,
-            candidates=facts.candidates,
-            sd=sd,
-            clip=facts.clip,
-            max_terms=facts.max_terms,
-        )
-    return from_formula(
-        facts.effects,
-        facts.sigma,
-        facts.formula,
-        facts.schema,
-        keep=facts.keep,
-        sd=sd,
-        clip=facts.clip,
-        center=facts.center,
-        max_terms=facts.max_terms,
-    )
-
-
-def _asked(facts: Facts, stated: Stated, fit: str | None) -> Asked:
-    return Asked(len(stated.beta), stated.exclusive, facts.delta, facts.protection, fit)
-
-
-def _called(facts: Facts, stated: Stated, assumed: Assumed, asked: Asked) -> dict[str, Any]:
-    return {
-        "facts": replace(facts, like=None),  # its rows, so far as they are used, are in `assumed`
-        "stated": stated,
-        "assumed": assumed,
-        "asked": asked,
-        "n": facts.n or 0,
-        "eps": facts.eps or 0.0,
-        "method": facts.method,
-    }
-
-
-def _of_select(facts: Facts, stated: Stated, assumed: Assumed) -> Plan:
-    asked = _asked(facts, stated, "fresh" if facts.fit == "auto" else facts.fit)
-    call = Call(**_called(facts, stated, assumed, asked))
-    wanted = f"finds all effects with chance {facts.chance:g} (a lower penalty may)"
-    solved = None
-    if facts.n is None:
-        call, solved = _by_method(call, "n", wanted), "n"
-    elif facts.eps is None:
-        call, solved = _by_method(call, "eps", wanted), "eps"
-    return Plan(call, solved, call.predict())
-
-
-def _by_method(call: Call, name: str, wanted: str) -> Call:
-    """Solve for n or eps; under "auto" by the paper's way first, which is for the smallest."""
-    if call.method == "auto":
-        try:
-            paper = _solved(replace(call, method="pcls"), name, wanted, 0.0)
-        except ArgumentError:
-            if call.facts.papers:
-                raise
-        else:
-            found = replace(paper, method="auto")
-            if not found.adaptive:
-                return found
-        looking = replace(call, method="adaptive")
-        floor = _needed(call, name)
-        return replace(_solved(looking, name, wanted, floor), method="auto")
-    floor = _needed(call, name) if call.method == "adaptive" else 0.0
-    return _solved(call, name, wanted, floor)
-
-
-def _needed(call: Call, name: str) -> float:
-    """Return the least n or eps at which looks are made at all."""
-    return call.asked.rows_needed(call.eps) if name == "n" else call.asked.eps_needed(call.n)
-
-
-def _solved(call: Call, name: str, wanted: str, floor: float) -> Call:
-    def reached(**at: Any) -> bool:
-        return replace(call, **at).predict().all >= call.facts.chance
-
-    if name == "n":
-        if floor and reached(n=math.ceil(floor)):
-            return replace(call, n=math.ceil(floor))
-        first = max(8.0, floor)
-        return replace(call, n=least_rows(lambda rows: reached(n=rows), wanted, first))
-    if floor and reached(eps=floor):
-        return replace(call, eps=floor)
-    return replace(call, eps=least_eps(lambda eps: reached(eps=eps), wanted, max(1e-4, floor)))
-
-
-def _of_ols(facts: Facts, stated: Stated, assumed: Assumed) -> RegressionPlan:
-    asked = AskedFit(len(stated.beta), stated.exclusive, facts.delta, facts.protection)
-    call = RegressionCall(
-        **_called(facts, stated, assumed, asked),
-        places=_named_places(facts, stated),
-        skewed=None if facts.like is not None else _assumed(facts, stated, skewed=True),
-    )
-    wanted = f"makes each effect significant with chance {facts.chance:g}"
-    solved = None
-    if (facts.n is None or facts.eps is None) and not np.any(stated.beta):
-        raise ArgumentError("without an effect there is nothing to find: give both n and eps.")
-    if facts.n is None:
-        first = call.asked.rows_needed(call.eps) / 8
-        rows = least_rows(lambda n: replace(call, n=n).reached(), wanted, max(8.0, first))
-        call, solved = replace(call, n=rows), "n"
-    elif facts.eps is None:
-        found = least_eps(lambda eps: replace(call, eps=eps).reached(), wanted, 1e-3)
-        call, solved = replace(call, eps=found), "eps"
-    return RegressionPlan(call, solved)
-
-
-def _named_places(facts: Facts, stated: Stated) -> tuple[int, ...]:
-    """Return the places of the stated effects among the columns, in the caller's order."""
-    if stated.design is None:
-        return tuple(range(len(facts.effects)))
-    terms = {t.name: stated.labels[t.columns[0] - 1] for t in stated.design.terms if any(t.columns)}
-    return tuple(
-        stated.labels.index(name if name in stated.labels else terms[name])
-        for name in facts.effects
-    )
+def _planned(call: Mapping[str, Any]) -> Plan | RegressionPlan:
+    """Return the plan of a call's arguments."""
+    told, solved_for = solved(Call.of(Facts.of_call(unpacked(call))))
+    return (Plan if told.facts.chooses else RegressionPlan)(told, solved_for)

@@ -65,7 +65,7 @@ def chances(plan: Plan, over: str, ax: Axes | None = None) -> Axes:
     axes.set_xlabel("rows n" if over == "n" else "eps of the whole call")
     axes.set_ylabel("chance of being found")
     other = f"eps {plan.eps:g}" if over == "n" else f"n {plan.n:,}"
-    used = "rows of like used" if plan.call.assumed.like else "no data used"
+    used = "rows of like used" if plan.call.rows.like else "no data used"
     axes.set_title(f"Plan at {other}, {plan.call.facts.mechanism}; {used}", fontsize="medium")
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1), handlelength=3.2)
     return axes

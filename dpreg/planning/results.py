@@ -1,150 +1,114 @@
-"""`Plan`: what is predicted, printed and drawn. Made of public facts and assumptions alone.
+"""`Plan` and `RegressionPlan`: what is predicted, printed and drawn.
 
-Tested in `tests/planning/test_planner.py`.
+Made of public facts and assumptions alone.
+
+Tested in `tests/planning/test_planner.py` and `tests/planning/test_regression_plan.py`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
 
-import numpy as np
 import pandas as pd
 
-from dpreg.looks.described import Described
-from dpreg.looks.expected import expected_looks
-from dpreg.looks.families import Linear
-from dpreg.planning.choice import DRAWS, Gains, gains, reported
-from dpreg.planning.detection import Detection, detect, rule_rows
-from dpreg.planning.looks import Planned, PlannedCall
-from dpreg.planning.theorems import Promise, Situation, theorem_41, theorem_42
-from dpreg.privacy.protection import Protection
-from dpreg.privacy.sensitivity import score_grid, score_range
-from dpreg.results.summary import Summary
-from dpreg.selection.preparation import divided_eps
-from dpreg.selection.tuning import charges
+from dpreg.planning.arguments import rows_of_table, sized
+from dpreg.planning.call import Call
+from dpreg.planning.detection import Detection
+from dpreg.planning.theorems import Promise, theorem_41, theorem_42
+from dpreg.results.summary import Printed, Summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Call", "Plan"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call(PlannedCall):
-    """A plan of `dpreg.dp_select`, as asked for."""
-
-    @property
-    def protection(self) -> Protection:
-        """Whom the call protects."""
-        return self.asked.protection
-
-    @property
-    def way_of_fitting(self) -> str | None:
-        """The `fit` of the method that is taken."""
-        fit = self.facts.fit
-        if self.adaptive:
-            return "fresh" if fit == "auto" else fit
-        return {"auto": "split", "same": "split", "fresh": "share"}.get(fit or "", fit)
-
-    @property
-    def rows(self) -> float:
-        """Rows that the selection reads: half of them where the other half fits."""
-        return self.n / 2 if self.way_of_fitting == "split" else float(self.n)
-
-    @property
-    def draw_eps(self) -> float:
-        """What is left of eps for the draw, after the noisy count and the fit."""
-        facts, private = self.facts, not self.protection.n_is_public
-        counted = private and facts.sigma2 is not None and isinstance(facts.penalty, str)
-        needed = {"count": counted, "fit": self.way_of_fitting == "share"}
-        return float(divided_eps(Fraction(self.eps), needed, {})["selection"])
-
-    @property
-    def rate(self) -> float:
-        """t, per squared stored unit: eps of the draw over the range of the scores' changes."""
-        rho = self.facts.rho
-        moved = score_range(rho, self.protection).width * score_grid(rho)
-        return self.draw_eps / float(moved)
-
-    @property
-    def units(self) -> int:
-        """q, the number of terms outside ``keep``."""
-        return len(self.stated.effects.columns) + len(self.stated.effects.useless)
-
-    @property
-    def charges(self) -> tuple[float, float]:
-        """(phi, psi): per column and per term, in squared stored units."""
-        facts = self.facts
-        phi, psi = charges(
-            facts.penalty,
-            unit=facts.clip**2,
-            rows=self.rows,
-            sigma2=facts.sigma2,
-            units=self.units,
-            false_inclusions=facts.false_inclusions,
-            rate=Fraction(self.rate),
-            mechanism=facts.mechanism,
-        )
-        return float(phi), float(psi)
-
-    def gains(self) -> Gains:
-        """Return what terms explain in the last of the looks."""
-        y = self.assumed.response(self.stated.beta, self.stated.sigma)
-        looks = self.asked.looks(self.eps)
-        z = np.column_stack([np.ones(len(y)), self.assumed.x, y])
-        beta = self.stated.beta
-        middle = float(np.mean(y) - self.assumed.x.mean(axis=0) @ beta)
-        described = Described(tuple(range(1, z.shape[1] - 1)))
-        found = gains(
-            expected_looks(looks, Linear(), described, z, round(self.rows), draws=DRAWS),
-            self.stated.units,
-            len(self.stated.names),
-            float(self.facts.false_inclusions),
-            np.append(middle, beta),
-        )
-        return found.stated(self.assumed.deviations() / self.assumed.stated(), self.stated.units)
-
-    def predict(self) -> Detection:
-        """Predict the choice."""
-        if self.adaptive:
-            return reported(self.gains())
-        phi, psi = self.charges
-        return detect(
-            self.stated.effects,
-            rows=self.rows,
-            rate=self.rate,
-            phi=phi,
-            psi=psi,
-            mechanism=self.facts.mechanism,
-        )
-
-    @property
-    def situation(self) -> Situation:
-        """What the paper's theorems ask about: the response divided by sigma."""
-        stated = self.stated
-        sigma = math.sqrt(stated.effects.sigma2)
-        least = min(
-            b / sigma / columns
-            for b, columns in zip(stated.scaled, stated.effects.columns, strict=True)
-        )
-        return Situation(
-            rows=max(self.rows, 3.0),
-            eps=self.draw_eps,
-            models=stated.models,
-            kappa0=stated.kappa,
-            least=least,
-            true=int(stated.effects.columns.sum()),
-            largest=stated.widest,
-            radius=float(self.facts.rho) / sigma,
-            bound=1 / sigma,
-        )
+__all__ = ["Plan", "Planned", "RegressionPlan"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan(Planned[Call]):
+class Planned(Printed):
+    """What plans have in common.
+
+    Attributes
+    ----------
+    call : Call
+    solved : {"n", "eps", None}
+        Which of them was found.
+    """
+
+    call: Call
+    solved: str | None
+
+    @property
+    def n(self) -> int:
+        """Rows of the table."""
+        return self.call.n
+
+    @property
+    def eps(self) -> float:
+        """What the whole call would cost."""
+        return self.call.eps
+
+    @property
+    def method(self) -> str:
+        """The method that the call would take: "adaptive", "pcls" or "gram"."""
+        return self.call.method
+
+    @property
+    def mechanism(self) -> str:
+        """The noise of looks."""
+        return self.call.looks().mechanism
+
+    @property
+    def rows_needed(self) -> int:
+        """The rows from which on ``method="auto"`` looks at the rows, at this eps."""
+        return math.ceil(self.call.rows_needed)
+
+    @property
+    def eps_needed(self) -> float:
+        """The eps from which on ``method="auto"`` looks at the rows, with these rows."""
+        return self.call.eps_needed
+
+    @property
+    def enough(self) -> bool:
+        """Whether an interval of each coefficient can be expected, and a choice that holds."""
+        return self.call.enough
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a call would warn of, and what would be needed."""
+        return self.call.notes
+
+    @cached_property
+    def errors(self) -> pd.DataFrame:
+        """Predicted standard errors: in all, of each source, without privacy; if skewed; marks.
+
+        NaN where no interval is expected. Of a choice by looks: of the kept terms and of those with
+        an effect; empty where no coefficients are told.
+        """
+        found = self.call.table.copy()
+        if self.call.skewed is not None:
+            skewed = self.call.errors(self.call.skewed)
+            assert skewed is not None
+            found.insert(4, "if skewed", skewed.errors)
+        return found
+
+    def at(self, *, n: int | None = None, eps: float | None = None) -> Self:
+        """Return the plan at another n or eps."""
+        n = self.n if n is None else rows_of_table(n)
+        eps = self.eps if eps is None else sized(eps, "eps")
+        return type(self)(replace(self.call, n=n, eps=eps), None)
+
+    def summary(self) -> Summary:
+        """Return the printable page of the plan."""
+        from dpreg.planning import views
+
+        return Summary(views.report(self))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan(Planned):
     """What a private selection would find: a prediction, from no data.
 
     Attributes
@@ -152,22 +116,12 @@ class Plan(Planned[Call]):
     call : Call
     solved : {"n", "eps", None}
         Which of them was found.
-    detection : Detection
     """
 
-    call: Call
-    solved: str | None
-    detection: Detection
-
     @property
-    def adaptive(self) -> bool:
-        """Whether the call would look at the rows several times."""
-        return self.call.adaptive
-
-    @property
-    def method(self) -> str:
-        """The method that the call would take: "adaptive" or "pcls"."""
-        return "adaptive" if self.adaptive else "pcls"
+    def detection(self) -> Detection:
+        """What the law of the call predicts."""
+        return self.call.detection
 
     @property
     def found(self) -> float:
@@ -176,28 +130,28 @@ class Plan(Planned[Call]):
 
     @property
     def each(self) -> pd.Series[float]:
-        """The chance that the drawn model holds each effect."""
+        """The chance that the chosen model holds each effect."""
         return pd.Series(self.detection.each, index=list(self.call.stated.names), name="chance")
 
     @property
     def right(self) -> float:
-        """The chance that the drawn model holds all effects and nothing else."""
+        """The chance that the chosen model holds all effects and nothing else."""
         return self.detection.right
 
     @property
     def useless(self) -> float:
-        """The expected number of terms without an effect in the drawn model."""
+        """The expected number of terms without an effect in the chosen model."""
         return self.detection.useless
 
     @property
     def theorem_41(self) -> Promise:
         """What theorem 4.1 of the paper promises."""
-        return theorem_41(self.call.situation)
+        return theorem_41(self.call.paper.situation)
 
     @property
     def theorem_42(self) -> Promise:
         """What theorem 4.2 of the paper promises, for ``method="pcpl"``."""
-        return theorem_42(self.call.situation)
+        return theorem_42(self.call.paper.situation)
 
     @property
     def rule_of_thumb(self) -> int:
@@ -207,17 +161,9 @@ class Plan(Planned[Call]):
         way (`dpreg.planning.detection`): n * beta^2 * Var(x | rest) >= penalty +
         ln(k / (1 - chance)) / t for each of k effects.
         """
-        if self.adaptive:
-            return math.ceil(self.n * self.call.gains().rows_for(self.call.facts.chance))
-        phi, psi = self.call.charges
-        miss = 1 - self.call.facts.chance
-        rows = rule_rows(self.call.stated.effects, rate=self.call.rate, phi=phi, psi=psi, miss=miss)
-        return math.ceil(rows * self.n / self.call.rows)
-
-    def at(self, *, n: int | None = None, eps: float | None = None) -> Plan:
-        """Return the plan at another n or eps."""
-        call = self._moved(n, eps)
-        return Plan(call, None, call.predict())
+        if self.call.adaptive:
+            return math.ceil(self.n * self.call.gains.rows_for(self.call.facts.chance))
+        return math.ceil(self.call.paper.rule_of_thumb)
 
     def plot(self, over: str | None = None, ax: Axes | None = None) -> Axes:
         """Draw the chances over n or over eps.
@@ -232,12 +178,62 @@ class Plan(Planned[Call]):
 
         return plots.chances(self, over or self.solved or "n", ax)
 
-    def summary(self) -> Summary:
-        """Return the printable page of the plan."""
-        from dpreg.planning import views
-
-        return Summary(views.report(self))
-
     def __repr__(self) -> str:
         """Say what is predicted."""
         return f"<Plan: n={self.n:,}, eps={self.eps:g}: all effects found with {self.found:.3f}>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RegressionPlan(Planned):
+    """What a private regression would show beside an ordinary one: a prediction, from no data.
+
+    Attributes
+    ----------
+    call : Call
+    solved : {"n", "eps", None}
+        Which of them was found.
+    """
+
+    @property
+    def coefficients(self) -> pd.DataFrame:
+        """What is predicted of each coefficient: of a family `errors`, else of each stated one.
+
+        Columns: ``coef`` as stated; ``std err`` of the private estimate, and its parts
+        ``sampling error`` and ``privacy noise``; ``least squares``, the standard error without
+        privacy; ``width``, of the private interval over the ordinary one; ``overlap``, the expected
+        interval overlap of Karr et al. (2006); ``same decision``, the chance that both or neither
+        is significant at 5%; ``power`` and ``least squares power``, the chances that they are;
+        ``mark``, what a call is expected to say of the coefficient: nothing, "wide" or "no
+        interval" (its numbers are then missing); without `like` also ``std err if skewed``: the
+        standard error if columns bunch at one end of their bounds and levels are rare, as
+        `dpreg.planning.assumed` says.
+        """
+        if self.call.facts.family:
+            return self.errors
+        found = self.call.measured.copy()
+        if self.call.skewed is not None:
+            skewed = self.errors["if skewed"].to_numpy()
+            found["std err if skewed"] = skewed[self.call.named]
+        return found
+
+    @property
+    def each(self) -> pd.Series[float]:
+        """The chance that each stated coefficient is significant at 5% in the private table."""
+        return self.call.measured["power"]
+
+    @property
+    def overlap(self) -> float:
+        """Expected interval overlap, in the mean over the stated coefficients."""
+        return float(self.call.measured["overlap"].mean())
+
+    @property
+    def same(self) -> float:
+        """Share of the stated coefficients whose decision at 5% would be the same, expected."""
+        return float(self.call.measured["same decision"].mean())
+
+    def __repr__(self) -> str:
+        """Say what is predicted."""
+        told = "intervals" if self.enough else "no intervals"
+        if not self.call.facts.family:
+            told = f"overlap {self.overlap:.2f}, same decision {self.same:.2f}"
+        return f"<RegressionPlan: n={self.n:,}, eps={self.eps:g}, {self.method}: {told}>"

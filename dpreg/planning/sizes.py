@@ -7,78 +7,101 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
 from dpreg.arrays import Floats
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, shown
 from dpreg.formula.design import Design, build_design
+from dpreg.looks.families import family_of
+from dpreg.looks.model import Model
 from dpreg.planning.detection import Effects
+from dpreg.planning.facts import Facts
 from dpreg.schema import Numeric, Schema
-from dpreg.selection.space import build_space
+from dpreg.selection.space import Space, build_space
 
-__all__ = ["Stated", "column_variance", "from_formula", "from_numbers"]
+__all__ = ["Stated", "stated"]
 
 _LEAST: Final = 1e-60
 _MOST: Final = 1e60
-_UNIFORM: Final = 1 / 3
-"""Variance of a column that is uniform on [-1, 1]."""
+_UNIFORM: Final = 1 / 3  # by definition: variance of a column that is uniform on [-1, 1]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Stated:
-    """Effects as they will be printed, and as the law wants them.
+    """Effects as they will be printed, and as laws want them.
 
     Attributes
     ----------
     names : tuple of str
         Terms with an effect.
-    scaled : tuple of float
-        |beta|_1 of each term in stored units (response divided by its scale and clip).
-    deviations : tuple of float
-        Standard deviation of the columns given the rest, in stored units (the largest of a term).
-    effects : Effects
+    beta, variance : float64 arrays, shape (p,)
+        Of all stored columns without the constant: coefficients, and variances given the rest.
+    units : tuple of tuples of int
+        The columns of each term on offer, from 1; those with an effect first.
+    sigma : float
+        Residual standard deviation, in stored units.
     models : int
         Size of the space.
     widest : int
         Columns of the largest model, kept ones included.
-    kappa : float
-        Least variance of a free column, in stored units.
-    beta : float64 array, shape (p,)
-        Coefficients of all stored columns without the constant.
-    units : tuple of tuples of int
-        The columns of each term on offer, from 1; those with an effect first.
     given : mapping of int to float
         Stated standard deviations given the others, in stored units, by column.
     labels : tuple of str
         The columns' names, p of them.
+    places : tuple of int
+        Of the stated effects among the columns, in the caller's order.
     scales : float64 array, shape (p,)
         Own units of the response over those of each column, for one of a stored coefficient.
     design : Design or None
         None where units are scaled.
+    model : Model or None
+        Of a family.
     """
 
     names: tuple[str, ...]
-    scaled: tuple[float, ...]
-    deviations: tuple[float, ...]
-    effects: Effects
+    beta: Floats
+    variance: Floats
+    units: tuple[tuple[int, ...], ...]
+    sigma: float
     models: int
     widest: int
-    kappa: float
-    beta: Floats
-    units: tuple[tuple[int, ...], ...]
     given: Mapping[int, float]
     labels: tuple[str, ...]
+    places: tuple[int, ...]
     scales: Floats
-    design: Design | None
+    design: Design | None = None
+    model: Model | None = None
+
+    def _each(self, values: Floats) -> list[Floats]:
+        """Return the values of the columns of each term with an effect."""
+        units = self.units[: len(self.names)]
+        return [values[[j - 1 for j in unit]] for unit in units]
 
     @property
-    def sigma(self) -> float:
-        """Residual standard deviation, in stored units."""
-        return math.sqrt(self.effects.sigma2)
+    def scaled(self) -> tuple[float, ...]:
+        """|beta|_1 of each term in stored units (response divided by its scale and clip)."""
+        return tuple(float(own.sum()) for own in self._each(np.abs(self.beta)))
+
+    @property
+    def deviations(self) -> tuple[float, ...]:
+        """Standard deviation given the rest, in stored units, the largest of a term."""
+        return tuple(float(own.max()) for own in self._each(np.sqrt(self.variance)))
+
+    @property
+    def effects(self) -> Effects:
+        """What the law of the paper's mechanism asks about."""
+        widths = np.array([len(unit) for unit in self.units], dtype=np.int64)
+        strength = [float(own.sum()) for own in self._each(self.beta**2 * self.variance)]
+        count = len(self.names)
+        return Effects(np.array(strength), widths[:count], widths[count:], self.sigma**2)
+
+    @property
+    def kappa(self) -> float:
+        """Least variance of a free column, in stored units."""
+        return float(min(self.variance[[j - 1 for unit in self.units for j in unit]]))
 
     @property
     def exclusive(self) -> tuple[tuple[int, ...], ...]:
@@ -86,121 +109,130 @@ class Stated:
         terms = () if self.design is None else self.design.terms
         return tuple(t.columns for t in terms if t.exclusive and len(t.columns) > 1)
 
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """The stored columns that have coefficients."""
+        if self.model is None or self.design is None:
+            return tuple(range(1, len(self.beta) + 1))
+        return self.model.places(self.design)[0]
 
-def from_numbers(
-    effects: Mapping[str, float],
-    sigma: float,
-    *,
-    candidates: int | None,
-    sd: Mapping[str, float],
-    clip: Fraction,
-    max_terms: int | None,
-) -> Stated:
+    def varying(self, deviations: Floats) -> Stated:
+        """Return the same effects of columns that vary so, given the others."""
+        return replace(self, variance=deviations**2)
+
+
+def stated(facts: Facts) -> Stated:
+    """State what a caller said, in the units of a formula or in scaled ones."""
+    return _from_numbers(facts) if facts.formula is None else _from_formula(facts)
+
+
+def _from_numbers(facts: Facts) -> Stated:
     """Take effects and sigma in scaled units: columns and response in [-1, 1]."""
-    total = len(effects) if candidates is None else candidates
+    effects, sd, clip, most = (
+        facts.effects,
+        facts.sd,
+        float(facts.request.clip),
+        facts.request.max_terms,
+    )
+    total = len(effects) if facts.candidates is None else facts.candidates
     if total < len(effects):
         raise ArgumentError(f"candidates must be at least {len(effects)}, the number of effects.")
     _known(sd, effects, "sd")
-    _room(max_terms, len(effects))
-    most = total if max_terms is None else min(max_terms, total)
-    variance = {name: sd[name] ** 2 if name in sd else _UNIFORM for name in effects}
-    beta = {name: value / float(clip) for name, value in effects.items()}
+    _room(most, len(effects))
+    most = total if most is None else min(most, total)
+    more = total - len(effects)
+    variance = [sd[name] ** 2 if name in sd else _UNIFORM for name in effects]
     return Stated(
         names=tuple(effects),
-        scaled=tuple(abs(beta[name]) for name in effects),
-        deviations=tuple(variance[name] ** 0.5 for name in effects),
-        effects=Effects(
-            strength=np.array([beta[name] ** 2 * variance[name] for name in effects]),
-            columns=np.ones(len(effects), dtype=np.int64),
-            useless=np.ones(total - len(effects), dtype=np.int64),
-            sigma2=(sigma / float(clip)) ** 2,
-        ),
+        beta=np.array([value / clip for value in effects.values()] + [0.0] * more),
+        variance=np.array([*variance, *[_UNIFORM] * more]),
+        units=tuple((j + 1,) for j in range(total)),
+        sigma=facts.sigma / clip,
         models=2**total if most == total else sum(math.comb(total, s) for s in range(most + 1)),
         widest=most + 1,
-        kappa=min([*variance.values(), _UNIFORM]),
-        beta=np.array([*beta.values(), *[0.0] * (total - len(beta))]),
-        units=tuple((j + 1,) for j in range(total)),
         given={place: sd[name] for place, name in enumerate(effects, 1) if name in sd},
         labels=(*effects, *(f"column {j + 1}" for j in range(len(effects), total))),
-        scales=np.full(total, float(clip)),
-        design=None,
+        places=tuple(range(len(effects))),
+        scales=np.full(total, clip),
     )
 
 
-def from_formula(
-    effects: Mapping[str, float],
-    sigma: float,
-    formula: str,
-    schema: Any,
-    *,
-    keep: Iterable[str],
-    sd: Mapping[str, float],
-    clip: Fraction,
-    center: bool,
-    max_terms: int | None,
-) -> Stated:
+def _designed(facts: Facts) -> tuple[Design, Model | None]:
+    """Build the design, as the call that is planned would."""
+    schema, formula = Schema.from_any(facts.schema), str(facts.formula)
+    if facts.asked is None:
+        told = facts.request
+        design = build_design(formula, schema, keep=told.keep, clip=told.clip, center=told.center)
+        return design, None
+    known, model = facts.asked.model(formula, schema)
+    design = model.design(known, facts.request.keep)
+    model.check(design, (), facts.family, "plan" if facts.chooses else "plan_glm")
+    family = family_of(facts.family, design.response.hi)
+    if facts.mean >= family.cap:
+        said = shown(facts.mean)
+        raise ArgumentError(f"mean must lie between 0 and {family.cap:g}; got {said}.")
+    return design, model
+
+
+def _from_formula(facts: Facts) -> Stated:
     """Take coefficients of design columns in their own units, and sigma in the response's."""
-    design = build_design(formula, Schema.from_any(schema), keep=keep, clip=clip, center=center)
+    (design, model), effects = _designed(facts), facts.effects
     names = tuple(column.name for column in design.columns)
-    space = build_space(design.terms, names, keep=design.keep, max_terms=max_terms)
+    space = build_space(design.terms, names, keep=design.keep, max_terms=facts.request.max_terms)
     place = {name: j for j, name in enumerate(names) if j}
     place |= {term.name: term.columns[0] for term in design.terms if term.columns[1:] == ()}
     place.pop("Intercept", None)
     free = {j for columns in space.unit_columns for j in columns}
     _known(effects, [name for name in place if place[name] in free], "effects")
-    _known(sd, place, "sd")
-    response = design.response.width
+    _known(facts.sd, place, "sd")
     if len({place[name] for name in effects}) < len(effects):
         raise ArgumentError("effects names one column twice, by its term and by its own name.")
-    beta = {
-        place[name]: value * design.columns[place[name]].width / response
-        for name, value in effects.items()
-    }
-    known = {place[name]: value for name, value in sd.items()}
-    variance = {j: column_variance(design, j, known) for j in free}
-    with_effect = [
-        (unit, columns)
-        for unit, columns in zip(space.units, space.unit_columns, strict=True)
-        if any(j in beta for j in columns)
-    ]
-    _room(max_terms, len(with_effect))
-    sizes = [*(abs(value) for value in beta.values() if value), sigma / response]
-    sizes += variance.values()
+    widths = np.array([column.width for column in design.columns[1:]])
+    response, beta = design.response.width, np.zeros(len(widths))
+    for name, value in effects.items():
+        beta[place[name] - 1] = value * widths[place[name] - 1] / response
+    given = {place[name]: sd / widths[place[name] - 1] for name, sd in facts.sd.items()}
+    variance = np.array([_variance(design, j, given) for j in range(1, len(names))])
+    sizes = [*np.abs(beta[beta != 0]), facts.sigma / response, *(variance[j - 1] for j in free)]
     if not all(_LEAST <= size <= _MOST for size in sizes):
         raise ArgumentError(
             "effects, sigma or sd are out of all proportion to the bounds of the schema: in scaled "
             "units they must lie between 1e-60 and 1e60."
         )
-    others = [c for c in space.unit_columns if not any(j in beta for j in c)]
+    found, units = _effects_first(space, {place[name] for name in effects})
+    _room(facts.request.max_terms, len(found))
     return Stated(
-        names=tuple(unit for unit, _ in with_effect),
-        scaled=tuple(sum(abs(beta.get(j, 0.0)) for j in columns) for _, columns in with_effect),
-        deviations=tuple(max(variance[j] for j in columns) ** 0.5 for _, columns in with_effect),
-        effects=Effects(
-            strength=np.array(
-                [sum(beta.get(j, 0.0) ** 2 * variance[j] for j in c) for _, c in with_effect]
-            ),
-            columns=np.array([len(c) for _, c in with_effect], dtype=np.int64),
-            useless=np.array([len(c) for c in others], dtype=np.int64),
-            sigma2=(sigma / response) ** 2,
-        ),
+        names=found,
+        beta=beta,
+        variance=variance,
+        units=units,
+        sigma=facts.sigma / response,
         models=space.size,
         widest=len(names) if design.has_intercept else len(names) - 1,
-        kappa=min(variance.values()),
-        beta=np.array([beta.get(j, 0.0) for j in range(1, len(names))]),
-        units=(*(columns for _, columns in with_effect), *map(tuple, others)),
-        given={j: value / design.columns[j].width for j, value in known.items()},
+        given=given,
         labels=names[1:],
-        scales=np.array([response / column.width for column in design.columns[1:]]),
+        places=tuple(place[name] - 1 for name in effects),
+        scales=response / widths,
         design=design,
+        model=model,
     )
 
 
-def column_variance(design: Design, j: int, sd: Mapping[int, float]) -> float:
-    """Variance of a stored column: from `sd`, or evenly spread over its bounds or levels."""
+def _effects_first(
+    space: Space, effects: set[int]
+) -> tuple[tuple[str, ...], tuple[tuple[int, ...], ...]]:
+    """Return the names of terms with an effect, and all terms' columns, theirs first."""
+    both = list(zip(space.units, map(tuple, space.unit_columns), strict=True))
+    found = [one for one in both if effects & set(one[1])]
+    rest = [columns for _, columns in both if not effects & set(columns)]
+    return tuple(name for name, _ in found), (*(columns for _, columns in found), *rest)
+
+
+def _variance(design: Design, j: int, given: Mapping[int, float]) -> float:
+    """Variance of a stored column: as given, or evenly spread over its bounds or levels."""
     column = design.columns[j]
-    if j in sd:
-        return (sd[j] / column.width) ** 2
+    if j in given:
+        return given[j] ** 2
     term = next(term for term in design.terms if j in term.columns)
     if len(term.columns) > 1 and term.exclusive:
         level = 1 / (len(term.columns) + 1)

@@ -11,13 +11,14 @@ from typing import Final
 
 from dpreg.errors import ArgumentError
 
-__all__ = ["bracket", "least", "least_eps", "least_rows", "narrowed", "rounded_up"]
+__all__ = ["bracket", "least_eps", "least_rows", "narrowed"]
 
-_MOST_ROWS: Final = 1e12
-_MOST_EPS: Final = 1e6
+_MOST: Final = {"n": 1e12, "eps": 1e6}  # work
+_FIRST: Final = {"n": 8.0, "eps": 1e-4}  # work
+_DIGITS: Final = 4
 
 
-def least_rows(reached: Callable[[int], bool], wanted: str, first: float = 8.0) -> int:
+def least_rows(reached: Callable[[int], bool], wanted: str, first: float, *, floor: bool) -> int:
     """Return the least number of rows, to a part in two thousand.
 
     Parameters
@@ -28,49 +29,44 @@ def least_rows(reached: Callable[[int], bool], wanted: str, first: float = 8.0) 
         What an error says that no n does.
     first : float
         The first number that is tried.
+    floor : bool
+        Whether fewer are never enough.
     """
-    low, high = _found(lambda rows: reached(round(rows)), first, _MOST_ROWS, "n", wanted)
-    while high - low > max(1.0, 5e-4 * high):
-        middle = (low + high) / 2
-        low, high = (low, middle) if reached(round(middle)) else (middle, high)
-    return math.ceil(high)
+    if floor and reached(math.ceil(first)):
+        return math.ceil(first)
+    step, near = 1.0, 5e-4  # precision
+    return math.ceil(_least(lambda n: reached(round(n)), wanted, "n", first, near, step))
 
 
-def least_eps(reached: Callable[[float], bool], wanted: str, first: float = 1e-4) -> float:
-    """Return the least eps, with four digits, rounded up."""
-    return float(rounded_up(least(reached, first, _MOST_EPS, "eps", wanted, near=1.001), 4))
+def least_eps(reached: Callable[[float], bool], wanted: str, first: float, *, floor: bool) -> float:
+    """Return the least eps, with four digits, rounded up; arguments as for `least_rows`."""
+    if floor and reached(_up(first)):
+        return _up(first)
+    near = 1e-3  # precision
+    return _up(_least(lambda eps: reached(_up(eps)), wanted, "eps", first, near))
 
 
-def least(
-    reached: Callable[[float], bool],
-    first: float,
-    last: float,
-    name: str,
-    wanted: str,
-    *,
-    near: float,
-) -> float:
-    """Return a value of `name` at which `reached` is true, at most `near` times the least one."""
-    low, high = _found(reached, first, last, name, wanted)
-    return narrowed(reached, low, high, near)
-
-
-def rounded_up(value: float, digits: int) -> str:
+def _up(value: float) -> float:
     """Return a number's first digits, rounded up."""
-    step = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
-    return f"{math.ceil(value / step - 1e-9) * step:.{digits}g}"
+    step = 10.0 ** (math.floor(math.log10(value)) - _DIGITS + 1)  # by definition
+    return float(f"{math.ceil(value / step - 1e-9) * step:.{_DIGITS}g}")
 
 
-def _found(
-    reached: Callable[[float], bool], first: float, last: float, name: str, wanted: str
-) -> tuple[float, float]:
-    found = bracket(reached, first, last)
+def _least(
+    reached: Callable[[float], bool],
+    wanted: str,
+    name: str,
+    first: float,
+    near: float,
+    step: float = 0.0,
+) -> float:
+    found = bracket(reached, max(first, _FIRST[name]), _MOST[name])
     if found is None:
         other = "eps" if name == "n" else "n"
         raise ArgumentError(
-            f"no {name} up to {last:.0e} {wanted}: raise {other}, or use fewer columns."
+            f"no {name} up to {_MOST[name]:.0e} {wanted}: raise {other}, or use fewer columns."
         )
-    return found
+    return narrowed(reached, *found, near, step)
 
 
 def bracket(
@@ -85,9 +81,11 @@ def bracket(
     return high / 2, high
 
 
-def narrowed(reached: Callable[[float], bool], low: float, high: float, near: float) -> float:
-    """Return a value between `low` and `high`, at most `near` times the least that is enough."""
-    while high / low > near:
-        middle = math.sqrt(low * high)
+def narrowed(
+    reached: Callable[[float], bool], low: float, high: float, near: float, step: float = 0.0
+) -> float:
+    """Return nearly the least value between `low` and `high`: to `near` of it, or to a step."""
+    while high - low > max(step, near * low):
+        middle = (low + high) / 2 if step else math.sqrt(low * high)
         low, high = (low, middle) if reached(middle) else (middle, high)
     return high

@@ -97,10 +97,10 @@ def theorem_41(at: Situation) -> Promise:
     phi = at.kappa0 * at.least**2 * at.rows / max(4, 1 + 2 * at.true)
     a = _largest_a(at, phi / (2 * log_n))
     c = a / 2 - math.log(at.models) / log_n
-    holds = c > 0 and at.true <= at.rows / 8
+    holds = c > 0 and at.true <= at.rows / 8  # by definition
     wrong = 1.0
     if holds:
-        wrong = _union(at.models, phi * at.eps / (4 * (at.radius + at.bound) ** 2))
+        wrong = _union(at.models, phi * at.eps / (4 * (at.radius + at.bound) ** 2))  # by definition
         wrong += (1 + 2 * at.largest) * at.rows**-c / math.sqrt(2 * math.pi * a * log_n)
     return Promise(max(0.0, 1 - wrong), phi, holds, at.wide_enough)
 
@@ -111,10 +111,11 @@ def theorem_42(at: Situation) -> Promise:
     phi = 2 / (3 * at.true) * at.rows * math.log1p(at.kappa0 * at.least**2 / 4)
     a = _largest_a(at, phi / (4 * log_n))
     c = a / 2 - math.log(at.models) / log_n
-    holds = c > 0 and at.true <= at.rows / 8
+    holds = c > 0 and at.true <= at.rows / 8  # by definition
     wrong = 1.0
     if holds:
-        wrong = _union(at.models, phi * at.eps / (64 * (at.radius + at.bound) ** 2))
+        falls = phi * at.eps / (64 * (at.radius + at.bound) ** 2)  # by definition
+        wrong = _union(at.models, falls)
         wrong += 3 * at.rows ** (-a / 2) + 2 * at.largest * at.rows**-c
     return Promise(max(0.0, 1 - wrong), phi, holds, at.wide_enough)
 
@@ -128,8 +129,8 @@ def least_rows(theorem: Callable[[Situation], Promise], at: Situation, chance: f
     def reached(rows: float) -> bool:
         return theorem(replace(at, rows=rows)).right >= chance
 
-    found = bracket(reached, 16.0, 1e15)
-    return math.inf if found is None else narrowed(reached, *found, 1.001)
+    found = bracket(reached, 16.0, 1e15)  # precision
+    return math.inf if found is None else narrowed(reached, *found, 1e-3)  # precision
 
 
 def _union(models: int, exponent: float) -> float:
@@ -142,4 +143,4 @@ def _largest_a(at: Situation, most: float) -> float:
     signal, size = at.kappa0 * at.least**2, at.rows / math.log(at.rows)
     if size < 4 * at.largest / signal:
         return 0.0
-    return min(most, size * signal / 64, size / (8 * at.largest))
+    return min(most, size * signal / 64, size / (8 * at.largest))  # by definition

@@ -6,7 +6,7 @@ Tested in `tests/planning/test_planner.py`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from scipy.special import ndtr
@@ -16,144 +16,224 @@ from dpreg.privacy.budget import decimal_string
 from dpreg.results.report import Block, Facts, Grid, Paragraph, Report
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from dpreg.planning.results import Plan, Planned, RegressionPlan
 
-    from dpreg.planning.regression import RegressionPlan
-    from dpreg.planning.results import Plan
-
-__all__ = ["range_text", "regression_report", "report"]
+__all__ = ["report"]
 
 _CLIPPED: Final = 0.02
 """A larger share of responses beyond their bounds is said to be one."""
+_READING: Final = {
+    "pcls": (),
+    "adaptive": (
+        "gain: what a term explains on average, in squared standard errors that count the noise, "
+        "beside all other terms; reach: what it has to, for its test to pass.",
+    ),
+    "fit": (
+        "width: length of the private interval over the ordinary one; overlap: their common part "
+        "as a share of each, in the mean; same decision: the chance that both or neither is "
+        "significant at 5%; power: that the private one is.",
+    ),
+    "glm": (),
+}
 
 
-def report(plan: Plan) -> Report:
-    """Return the page of a plan of a selection."""
-    blocks = _adaptive_blocks(plan) if plan.adaptive else _paper_blocks(plan)
-    return Report("Plan of a private selection", None, blocks)
+def report(plan: Planned) -> Report:
+    """Return the page of a plan."""
+    facts, method = plan.call.facts, plan.method
+    title = "Plan of a private " + ("selection" if facts.chooses else "regression")
+    kind = method if facts.chooses else "glm" if facts.family else "fit"
+    formula = [Paragraph("Formula", str(facts.formula))] if facts.family else []
+    blocks: tuple[Block, ...] = (
+        *formula,
+        _facts(plan, kind),
+        *_TABLES[kind](plan),
+        *(Paragraph(f"[{i}]", note) for i, note in enumerate(_notes(plan), 1)),
+        *(Paragraph("Reading", text) for text in _READING[kind]),
+        *([] if facts.family else [_way(plan)]),
+        *(_promises(plan) if kind == "pcls" else ()),
+        Paragraph("Assumed", f"{_used(plan)} {_assumed(plan, kind)}"),
+    )
+    return Report(title, None, blocks)
 
 
-def _left(plan: Plan | RegressionPlan, *more: tuple[str, str]) -> tuple[tuple[str, str], ...]:
-    mark = {plan.solved: " (found)"}
-    asked = plan.call.asked
-    return (
+def _facts(plan: Planned, kind: str) -> Facts:
+    call, mark = plan.call, {plan.solved: " (found)"}
+    facts, stated = call.facts, call.stated
+    method = {"pcls": "pcls", "gram": "gram: one look"}.get(
+        plan.method, f"adaptive: three {'or four' if facts.chooses else 'to five'} looks"
+    )
+    left = [
         ("Rows n", f"{plan.n:,}{mark.get('n', '')}"),
         ("eps", f"{plan.eps:g}{mark.get('eps', '')}"),
-        ("delta", decimal_string(asked.delta)),
-        ("Neighbours", asked.protection.neighbors),
-        ("Contributions", str(asked.protection.contributions)),
-        *more,
+        ("delta", decimal_string(facts.request.budget.delta)),
+        ("Neighbours", facts.request.protection.neighbors),
+        ("Contributions", str(facts.request.protection.contributions)),
+        ("Method", method),
+    ]
+    right = [("Family", facts.family)] if facts.family else []
+    if facts.chooses:
+        models = f"{stated.models:,}" if stated.models < 10**12 else f"{stated.models:.2e}"
+        terms = f"{len(stated.names)} of {len(stated.units)} with an effect"
+        right += [("Terms", terms), ("Models", models)]
+    if kind == "pcls":
+        return Facts(
+            (*left, ("Rows selecting", f"{call.paper.rows:,.0f}")), (*right, *_costs(plan))
+        )
+    right += [("Noise", plan.mechanism), ("Rows needed", f"{plan.rows_needed:,}")]
+    if facts.chooses:
+        right.append(("Level of a test", f"{call.gains.level:.3g}"))
+    else:
+        right.append(("Columns", str(len(call.rows.described.columns))))
+    if not facts.chooses or call.fit is not None:
+        missing = plan.errors["std err"].isna()
+        told = "expected" if plan.enough else "may be missing"
+        if missing.any():
+            told = "none" if missing.all() else "not of all coefficients"
+        right.append(("Intervals", told))
+    if kind == "fit":
+        near = call.measured[["overlap", "same decision"]].mean()
+        right += [("Overlap", f"{near.iloc[0]:.3f}"), ("Same decision", f"{near.iloc[1]:.3f}")]
+    return Facts(tuple(left), tuple(right))
+
+
+def _costs(plan: Planned) -> tuple[tuple[str, str], ...]:
+    """Return what a draw of the paper's is made with."""
+    paper, facts = plan.call.paper, plan.call.facts
+    (phi, psi), squared = paper.charges, float(facts.request.clip) ** 2
+    return (
+        ("Mechanism", facts.mechanism),
+        ("Radius", f"{float(facts.request.rho * facts.request.clip):g}"),
+        ("Penalty/column", f"{phi * squared:.6g}"),
+        ("Penalty/term", f"{psi * squared:.6g}"),
+        ("Noise scale", f"{squared / paper.rate:.6g}"),
     )
 
 
-def _models(models: int) -> str:
-    return f"{models:,}" if models < 10**12 else f"{models:.2e}"
+# ---- tables ------------------------------------------------------------------------------------
 
 
-def _used(plan: Plan | RegressionPlan) -> str:
-    """Say which rows the figures are made of."""
-    if plan.call.assumed.like:
-        return "The rows of like count as public, and show in these figures; nothing was spent"
-    return "No data were used and nothing was spent"
-
-
-def _found(plan: Plan, cells: list[tuple[str, str]], headers: tuple[str, str]) -> Grid:
+def _found(plan: Plan, cells: Sequence[tuple[float, float]], headers: tuple[str, str]) -> Grid:
     """Return for each effect what it changes, what that is measured against, and its chance."""
-    stated, detection, clip = plan.call.stated, plan.detection, float(plan.call.facts.clip)
+    stated, detection, clip = plan.call.stated, plan.detection, float(plan.call.facts.request.clip)
     rows = [
         (
             name,
             f"{stated.scaled[i] * clip:.4g}",
             f"{stated.deviations[i]:.3g}",
-            *cells[i],
+            *(f"{cell:.4g}" for cell in cells[i]),
             f"{detection.each[i]:.3f}",
         )
         for i, name in enumerate(stated.names)
     ]
     rows.append(("all of them", "", "", "", "", f"{detection.all:.3f}"))
     rows.append(("exactly them", "", "", "", "", f"{detection.right:.3f}"))
-    shown = ("term", "effect\n(scaled)", "sd\n(scaled)", *headers, "P(found)")
+    shown = ("term", "effect\n(scaled)", "sd\n(scaled)", *headers, "chance of\nbeing found")
     return Grid(shown, tuple(rows), "lrrrrr")
 
 
-def _adaptive_blocks(plan: Plan) -> tuple[Block, ...]:
-    call, stated = plan.call, plan.call.stated
-    gains = call.gains()
-    facts = Facts(
-        _left(plan, ("Method", "adaptive: three or four looks")),
-        (
-            ("Noise", call.asked.looks(plan.eps).mechanism),
-            ("Terms", f"{len(stated.names)} of {call.units} with an effect"),
-            ("Models", _models(stated.models)),
-            ("Rows looked at", f"{call.rows:,.0f}"),
-            ("Rows needed", f"{plan.rows_needed:,}"),
-            ("Level of a test", f"{gains.level:.3g}"),
-        ),
+def _by_looks(plan: Plan) -> tuple[Block, ...]:
+    gains = plan.call.gains
+    cells = list(zip(gains.strength, gains.reach, strict=True))
+    rule = (
+        "gain >= (root(reach) + z)^2, z the normal quantile of the chance of one effect, asks for "
+        f"about n = {plan.rule_of_thumb:,}."
     )
-    cells = [
-        (f"{gains.strength[i]:.4g}", f"{gains.reach[i]:.4g}") for i in range(len(stated.names))
-    ]
-    grid = _found(plan, cells, ("gain", "reach"))
-    notes = (
-        Paragraph("Useless", f"{plan.useless:.3g} terms without an effect are expected."),
-        Paragraph(
-            "Rule",
-            "gain >= (root(reach) + z)^2, z the normal quantile of the chance of one "
-            f"effect, asks for about n = {plan.rule_of_thumb:,}.",
-        ),
-        Paragraph(
-            "Reading",
-            "gain: what a term explains on average, in squared standard errors that count the "
-            "noise, beside all other terms; reach: what it has to, for its test to pass.",
-        ),
-        _way(plan, "pcls"),
-        Paragraph(
-            "Assumed",
-            f"{_used(plan)}. A linear model with normal errors, and columns as made up from the "
-            f"schema, sd and correlation, or as in like.{_clipped(plan)}",
-        ),
+    errors = () if plan.errors.empty else _errors(plan)
+    return (
+        _found(plan, cells, ("gain", "reach")),
+        *errors,
+        _useless(plan),
+        Paragraph("Rule", rule),
     )
-    return (facts, grid, *notes)
 
 
-def _paper_blocks(plan: Plan) -> tuple[Block, ...]:
-    call, stated = plan.call, plan.call.stated
-    phi, psi = call.charges
-    given = call.facts
-    squared = float(given.clip) ** 2
-    facts = Facts(
-        _left(plan, ("Method", "pcls"), ("Rows selecting", f"{call.rows:,.0f}")),
-        (
-            ("Mechanism", given.mechanism),
-            ("Terms", f"{len(stated.names)} of {call.units} with an effect"),
-            ("Models", _models(stated.models)),
-            ("Radius", f"{float(given.rho * given.clip):g}"),
-            ("Penalty/column", f"{phi * squared:.6g}"),
-            ("Penalty/term", f"{psi * squared:.6g}"),
-            ("Noise scale", f"{squared / call.rate:.6g}"),
-        ),
+def _by_paper(plan: Plan) -> tuple[Block, ...]:
+    paper, facts, effects = plan.call.paper, plan.call.facts, plan.call.stated.effects
+    (phi, psi), squared = paper.charges, float(facts.request.clip) ** 2
+    falls = paper.rows * effects.strength * squared
+    prices = (psi + phi * effects.columns) * squared
+    rule = (
+        f"n beta^2 Var(x | rest) >= price + ln(k / {1 - facts.chance:.2g}) x noise scale asks for "
+        f"n = {plan.rule_of_thumb:,}."
     )
-    cells = [
+    cells = list(zip(falls, prices, strict=True))
+    return _found(plan, cells, ("fall of\nRSS", "price")), _useless(plan), Paragraph("Rule", rule)
+
+
+def _useless(plan: Plan) -> Paragraph:
+    return Paragraph("Useless", f"{plan.useless:.3g} terms without an effect are expected.")
+
+
+def _errors(plan: Planned) -> tuple[Block, ...]:
+    table = plan.errors.drop(columns="mark")
+    heads = ("", "std err", "sampling\nerror", "privacy\nnoise", "without\nprivacy", "if\nskewed")
+    rows = tuple(
+        (str(name), *(f"{value:.3g}" for value in values))
+        for name, values in zip(table.index, table.to_numpy(), strict=True)
+    )
+    columns = len(table.columns)
+    return (Grid(heads[: columns + 1], rows, "l" + "r" * columns),)
+
+
+def _measures(plan: RegressionPlan) -> tuple[Block, ...]:
+    table = plan.coefficients
+    sizes = ["coef", "least squares", "std err", "std err if skewed"]
+    shown = [name for name in sizes if name in table]
+    rows = tuple(
         (
-            f"{call.rows * float(stated.effects.strength[i]) * squared:.4g}",
-            f"{(psi + phi * float(stated.effects.columns[i])) * squared:.4g}",
+            str(name),
+            *(f"{row[key]:.{4 if key == 'coef' else 3}g}" for key in shown),
+            *(f"{row[key]:.2f}" for key in ("width", "overlap", "same decision", "power")),
         )
-        for i in range(len(stated.names))
-    ]
-    grid = _found(plan, cells, ("fall of\nRSS", "price"))
-    return (facts, grid, *_notes(plan))
+        for name, row in table.iterrows()
+    )
+    heads = ("coef", "least\nsquares", "private\nstd err", "if\nskewed")[: len(shown)]
+    headers = ("", *heads, "width", "overlap", "same\ndecision", "power")
+    return (Grid(headers, rows, "l" + "r" * (len(headers) - 1)),)
 
 
-def _way(plan: Plan | RegressionPlan, instead: str) -> Paragraph:
+_TABLES: Final[dict[str, Callable[..., tuple[Block, ...]]]] = {
+    "adaptive": _by_looks,
+    "pcls": _by_paper,
+    "fit": _measures,
+    "glm": _errors,
+}
+
+
+# ---- notes -------------------------------------------------------------------------------------
+
+
+def _notes(plan: Planned) -> tuple[str, ...]:
+    """Return what a call would warn of, and what would make the plan itself wrong."""
+    call, notes = plan.call, list(plan.notes)
+    facts, effects = call.facts, call.stated.effects
+    if facts.family or not facts.chooses:
+        return tuple(notes)
+    length, clip = sum(call.stated.scaled), float(facts.request.clip)
+    if plan.method == "pcls" and length > float(facts.request.rho):
+        notes.append(
+            f"The effects' moduli add up to {length * clip:.3g}, beyond the radius: they cannot "
+            "all be fitted, and the chances are too high."
+        )
+    clipped = 2 * float(ndtr(-1 / math.sqrt(float(effects.strength.sum()) + effects.sigma2)))
+    if clipped > _CLIPPED:
+        notes.append(
+            f"About {clipped:.0%} of the responses would be clipped: the chances are too high."
+        )
+    return tuple(notes)
+
+
+def _way(plan: Planned) -> Paragraph:
     """Say which method "auto" takes here, and what the other would need."""
+    facts = plan.call.facts
+    instead = "pcls" if facts.chooses else "gram"
     if plan.method == "adaptive":
         text = (
             f'method="auto" takes looks from n = {plan.rows_needed:,} on at this eps, and from '
             f'eps = {plan.eps_needed:.3g} on with these rows; below it takes "{instead}".'
         )
-    elif plan.call.method == "auto" and plan.call.facts.papers:
-        given = ", ".join(plan.call.facts.papers)
-        text = f'method="auto" takes "{instead}": only it takes {given}.'
+    elif facts.method == "auto" and facts.papers:
+        text = f'method="auto" takes "{instead}": only it takes {", ".join(facts.papers)}.'
     else:
         text = (
             f"Looks at the rows would need n = {plan.rows_needed:,} at this eps, or "
@@ -162,136 +242,54 @@ def _way(plan: Plan | RegressionPlan, instead: str) -> Paragraph:
     return Paragraph("Method", text)
 
 
-def regression_report(plan: RegressionPlan) -> Report:
-    """Return the page of a plan of a regression."""
-    call = plan.call
-    planned = call.asked.planned(plan.eps)
-    looks = "adaptive: three to five looks" if call.adaptive else "gram: one look"
-    facts = Facts(
-        _left(plan),
-        (
-            ("Method", looks),
-            ("Noise", planned.mechanism),
-            ("Columns", str(len(call.stated.beta))),
-            ("Rows needed", f"{plan.rows_needed:,}"),
-            ("Intervals", "expected" if plan.enough else "not of all coefficients"),
-            ("Overlap", f"{plan.overlap:.3f}"),
-            ("Same decision", f"{plan.same:.3f}"),
-        ),
-    )
-    table, ranged = plan.coefficients, call.skewed is not None
-    rows = tuple(
-        (
-            str(name),
-            f"{row['coef']:.4g}",
-            f"{row['least squares']:.3g}",
-            f"{row['std err']:.3g}",
-            *([f"{row['std err if skewed']:.3g}"] if ranged else []),
-            *(f"{row[key]:.2f}" for key in ("width", "overlap", "same decision", "power")),
+def _used(plan: Planned) -> str:
+    """Say which rows the figures are made of."""
+    if plan.call.rows.like:
+        return "The rows of like count as public, and show in these figures; nothing was spent."
+    return "No data were used and nothing was spent."
+
+
+def _assumed(plan: Planned, kind: str) -> str:
+    """Say what the figures suppose."""
+    if kind == "pcls":
+        return (
+            "A linear model with normal errors, columns uncorrelated (or sd given the others), "
+            "nothing clipped, and a radius that does not bind."
         )
-        for name, row in table.iterrows()
+    if kind == "adaptive":
+        model = "A model that holds" if plan.call.facts.family else "A linear model"
+        return (
+            f"{model}, and columns as made up from the schema, sd and correlation, or as in like."
+        )
+    range_text = "Columns and the shape of the errors are those of like."
+    if plan.call.skewed is not None:
+        range_text = (
+            "Nothing is known of the columns but the schema, sd and correlation: std err is for "
+            "columns that fill their bounds, even levels and normal errors; if skewed, for columns "
+            "whose median is 10% of the way up, levels of 5% of the rows and errors with a long "
+            "tail. Real tables lie between, or beyond; rows in like= would tell."
+        )
+    model = (
+        "Errors that hold in a model that is not right, as a call prints them."
+        if kind == "glm"
+        else "A linear model with errors of one variance. Where it is not linear, private "
+        "intervals are wider and overlap less."
     )
-    headers = (
-        *("", "coef", "least\nsquares", "private\nstd err"),
-        *(["if\nskewed"] if ranged else []),
-        *("width", "overlap", "same\ndecision", "power"),
-    )
-    rough = (
-        ""
-        if call.adaptive
-        else " For one look the standard errors are rough: real ones were up to half as large "
-        "again."
-    )
-    notes = (
-        Paragraph(
-            "Reading",
-            "width: length of the private interval over the ordinary one; overlap: their common "
-            "part as a share of each, in the mean; same decision: the chance that both or neither "
-            "is significant at 5%; power: that the private one is.",
-        ),
-        *_marked(table),
-        _way(plan, "gram"),
-        Paragraph(
-            "Assumed",
-            f"{_used(plan)}. {range_text(ranged)} A linear model with errors of one variance. "
-            f"Where it is not linear, private intervals are wider and overlap less.{rough}",
-        ),
-    )
-    grid = Grid(headers, rows, "l" + "r" * (len(headers) - 1))
-    return Report("Plan of a private regression", None, (facts, grid, *notes))
+    return f"{range_text} {model}"
 
 
-def range_text(ranged: bool) -> str:
-    """Say which rows were assumed."""
-    if not ranged:
-        return "Columns and the shape of the errors are those of like."
+def _promises(plan: Planned) -> tuple[Paragraph, ...]:
+    """Say what the theorems promise here, and from which n they promise what is wanted."""
     return (
-        "Nothing is known of the columns but the schema, sd and correlation: private std err is "
-        "for columns that fill their bounds, even levels and normal errors; if skewed, for columns "
-        "whose median is 10% of the way up, levels of 5% of the rows and errors with a long tail. "
-        "Real tables lie between, or beyond; rows in like= would tell."
-    )
-
-
-def _marked(table: pd.DataFrame) -> list[Paragraph]:
-    """Say which coefficients a call would mark."""
-    found = []
-    for mark, text in (
-        ("no interval", "a call is expected to print no interval of {}: the noise hides them."),
-        ("wide", "a call is expected to mark {} as wide."),
-    ):
-        names = [str(name) for name in table.index[table["mark"] == mark]]
-        if names:
-            found.append(Paragraph("Marks", text.format(", ".join(names))))
-    return found
-
-
-def _clipped(plan: Plan) -> str:
-    """Warn of responses beyond their bounds."""
-    effects = plan.call.stated.effects
-    spread = math.sqrt(float(effects.strength.sum()) + effects.sigma2)
-    clipped = 2 * float(ndtr(-1 / spread))
-    if clipped <= _CLIPPED:
-        return ""
-    return f" About {clipped:.0%} of the responses would be clipped: the chances are too high."
-
-
-def _notes(plan: Plan) -> list[Paragraph]:
-    call, facts = plan.call, plan.call.facts
-    length = sum(call.stated.scaled)
-    binds = (
-        f" The effects' moduli add up to {length * float(facts.clip):.3g}, beyond the radius: they "
-        "cannot all be fitted, and the chances are too high."
-        if length > float(facts.rho)
-        else ""
-    )
-    return [
-        Paragraph(
-            "Useless",
-            f"{plan.useless:.3g} terms without an effect are expected in the drawn model.",
-        ),
-        Paragraph(
-            "Rule",
-            f"n beta^2 Var(x | rest) >= price + ln(k / {1 - facts.chance:.2g}) x noise scale asks "
-            f"for n = {plan.rule_of_thumb:,}.",
-        ),
-        _way(plan, "pcls"),
         Paragraph("Theorem 4.1", _promise(plan, theorem_41)),
         Paragraph("Theorem 4.2", f'(method="pcpl") {_promise(plan, theorem_42)}'),
-        Paragraph(
-            "Assumed",
-            f"{_used(plan)}. A linear model with normal errors, columns uncorrelated (or sd given "
-            "the others), nothing clipped, and a radius that does not bind."
-            f"{binds}{_clipped(plan)}",
-        ),
-    ]
+    )
 
 
-def _promise(plan: Plan, theorem: Callable[[Situation], Promise]) -> str:
-    """Say what a theorem promises here, and from which n it promises what is wanted."""
-    at, chance = plan.call.situation, plan.call.facts.chance
+def _promise(plan: Planned, theorem: Callable[[Situation], Promise]) -> str:
+    at, chance = plan.call.paper.situation, plan.call.facts.chance
     promise = theorem(at)
-    rows = least_rows(theorem, at, chance) * plan.n / plan.call.rows
+    rows = least_rows(theorem, at, chance) * plan.n / plan.call.paper.rows
     narrow = "" if promise.wide_enough else "; it also asks for a larger radius"
     if promise.right > 0:
         here = f"promises the right model with chance at least {promise.right:.3f}"

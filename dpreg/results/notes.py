@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dpreg.arrays import Floats
-from dpreg.estimation.shares import FEW
+from dpreg.estimation.tuning import TUNING
 from dpreg.privacy.budget import decimal_string
 from dpreg.privacy.objective import OBJECTIVE
 from dpreg.results.views import has_errors, is_picture
@@ -30,6 +30,7 @@ __all__ = ["Note", "assumption", "ends_of", "fitted", "law", "of", "remarks", "s
 _FEW_COMPLETE: Final = 0.5
 """Below this share of complete rows, gaps are worth a question."""
 _HUGE_Z: Final = 1000.0
+"""A z beyond it is hardly of rows: bounds or the budget may have been mistyped."""
 _AT_BOUND: Final = 0.01
 """An estimate within this share of the declared range of an end of it lies at the bound."""
 _LARGE_RESIDUAL: Final = 0.45
@@ -266,9 +267,13 @@ def _of_choice(result: Any) -> Told:
         rows = n / (2 if fit is not None and fit.fit == "split" else 1)
         charged = float(result.psi) + float(result.phi or 0)
         if (share := charged / (rows * float(result.clip) ** 2)) >= _LARGE_SHARE:
-            told = f"{100 * share:.0f}%" if share < 1 else "all"
+            told = f"{share:.0%}" if share < 1 else "all"
             wanted = int(float(f"{n * share / _LARGE_SHARE:.2g}"))
-            numbers = {"told": told, "wanted": wanted, "enough": 100 * _LARGE_SHARE}
+            numbers = {
+                "told": told,
+                "wanted": wanted,
+                "enough": 100 * _LARGE_SHARE,
+            }  # by definition
             yield _note("few-rows-for-a-term", rows=n, eps=eps, **numbers)
     chosen = [term for term in result.selected if term in result.candidates]
     if not chosen and not result.alternatives and result.candidates:
@@ -304,7 +309,7 @@ def _of_estimates(result: ClassicResults) -> Told:
         if near:
             yield _note("at-a-bound", names=_listed(list(dict.fromkeys(near))))
     rows = 0.0 if result.counts is None else np.repeat(result.counts, len(result.names))
-    if result.statistic == "mean" and result.counts is not None and (off * rows < FEW).any():
+    if result.statistic == "mean" and result.counts is not None and (off * rows < TUNING.few).any():
         yield _note("few-off-an-end")
 
 
@@ -335,5 +340,6 @@ def _interval(result: Any, alpha: float) -> Note:
 
 
 def _listed(names: list[str]) -> str:
-    shown = ", ".join(names[:6])
-    return f"{shown} and {len(names) - 6} more" if len(names) > 6 else shown
+    most = 6  # by definition: names in a sentence
+    shown = ", ".join(names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown

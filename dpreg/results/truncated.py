@@ -19,7 +19,7 @@ from dpreg.arrays import Floats
 
 __all__ = ["Truncated"]
 
-_FARTHEST: Final = 128.0
+_FARTHEST: Final = 128.0  # precision
 """Ends farther than this many standard errors from the estimate are infinite."""
 
 

@@ -70,13 +70,20 @@ __all__ = [
     "radius_blocks",
 ]
 
-RADII: Final = tuple(Fraction(round(2 ** (12 + j / 2)), 4096) for j in range(-2, 9))
+RADII: Final = tuple(Fraction(round(2 ** (12 + j / 2)), 4096) for j in range(-2, 9))  # precision
 """Ends of the grid of radii in stored units, a factor sqrt(2) apart: 1/2 to 16."""
 
 _CHOOSER: Final = "permute-and-flip"
 _QUANTILE: Final = Fraction(1, 2)
 _ROWS_PER_COLUMN: Final = 5
+"""Rows a column of each block that tells a radius: fewer make norms too large
+(`python -m benchmarks.select`, 2026-07)."""
 _MOST_BLOCKS: Final = 200
+"""Blocks at most: so many tell the radius as well as more do (`python -m benchmarks.select`,
+2026-07)."""
+_OF_SQUARES: Final = Fraction(4, 5)
+"""Share of the eps of sigma2 that goes to the residual sum of squares, the rest to the count: less
+is noisier (`python -m benchmarks.select`, 2026-07)."""
 _RIDGE: Final = 1.0
 
 
@@ -200,7 +207,7 @@ def private_sigma2(
     rows : int
         The noisy count, at least 1.
     """
-    of_squares, of_rows = part.split((Fraction(4, 5), Fraction(1, 5)))
+    of_squares, of_rows = part.split((_OF_SQUARES, 1 - _OF_SQUARES))
     residuals = noisy_residuals(problem, moments, of_squares)
     rows = noisy_count(moments, of_rows)
     spare = max(rows - columns, 1)

@@ -27,7 +27,7 @@ from dpreg.sources.reader import Reader
 
 __all__ = ["Parts", "Preparation", "design_of", "divided_eps", "prepare", "space_of"]
 
-_MOST_COLUMNS = 2_000
+_MOST_COLUMNS = 2_000  # work
 """Columns of all candidates: beyond half a minute, time grows with their cube."""
 
 

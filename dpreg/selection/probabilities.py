@@ -62,7 +62,7 @@ def _permute_and_flip(s: Floats, copies: Floats) -> Floats:
     while edges[-1] < 1.0:
         wider = max(edges[-1] * 4, 1.0 / max(total, 1.0))
         edges.append(wider if wider < 0.5 else 1.0)  # no sliver at 1, where nodes would round to 1
-    u, weights = panels(edges, 48)
+    u, weights = panels(edges, 48)  # precision
     log_keep = np.zeros_like(u)
     for part in _blocks(len(s), len(u)):
         log_keep += copies[part] @ np.log1p(-p[part, None] * u)
@@ -84,12 +84,14 @@ def _laplace_panels(s: Floats) -> Iterator[tuple[Floats, Floats]]:
     A panel ends at every kink; kinks nearer than 1e-4 share one, which costs a relative error
     of about (1e-4)**2 / 100 on the mass of one panel.
     """
-    far = float(s.max()) + 45.0
+    far = float(s.max()) + 45.0  # precision
     kinks = s[np.unique(np.floor(s * 1e4), return_index=True)[1]]
-    edges = np.unique(np.concatenate([np.arange(-45.0, far, 1.0), kinks, [far]]))
+    edges = np.arange(-45.0, far, 1.0)  # precision
+    edges = np.unique(np.concatenate([edges, kinks, [far]]))
     for first in range(0, len(edges) - 1, 32):
         cut = edges[first : first + 33]
-        rules = [panels(pair, 12 if np.diff(pair) > 0.2 else 6) for pair in itertools.pairwise(cut)]
+        pairs = list(itertools.pairwise(cut))
+        rules = [panels(pair, 12 if np.diff(pair) > 0.2 else 6) for pair in pairs]  # precision
         yield np.concatenate([x for x, _ in rules]), np.concatenate([w for _, w in rules])
 
 

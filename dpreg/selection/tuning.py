@@ -49,9 +49,9 @@ from dpreg.selection.quadrature import panels
 
 __all__ = ["charges", "expected_useless_units", "useless_term_penalty"]
 
-_REACH: Final = 45.0  # below the winner's likely values; exp(-45) is negligible
-_FEW: Final = 6.0  # exp(-exp(6) / 2) is negligible beside any alpha
-_ORDER: Final = 12
+_REACH: Final = 45.0  # precision: below the winner's likely values; exp(-45) is negligible
+_FEW: Final = 6.0  # precision: exp(-exp(6) / 2) is negligible beside any alpha
+_ORDER: Final = 12  # precision
 
 
 def charges(
@@ -136,7 +136,7 @@ def _charge(units: int, alpha: float, mechanism: str) -> float:
     while excess(high) > 0:
         high += 1.0
     low = high
-    while low > 1e-3 and excess(low) <= 0:
+    while low > 1e-3 and excess(low) <= 0:  # precision
         high, low = low, low / 2
     if excess(low) <= 0:
         return low
@@ -173,7 +173,7 @@ def _sizes(x: float, units: int) -> Ints:
     Chernoff: it lies further off than that with a chance below exp(-70).
     """
     mean = units * float(expit(-x))
-    reach = 12 * math.sqrt(mean) + 40
+    reach = 12 * math.sqrt(mean) + 40  # precision
     return np.arange(max(0, math.floor(mean - reach)), min(units, math.ceil(mean + reach)) + 1)
 
 
@@ -191,7 +191,7 @@ def _nodes(x: float, units: int, mechanism: str) -> tuple[Floats, Floats]:
         high = middle + _FEW
     else:
         high = 0.0 if mechanism == "permute-and-flip" else x + _REACH
-    kinks = x * np.arange(60) if x > 0.02 else np.zeros(1)
+    kinks = x * np.arange(60) if x > 0.02 else np.zeros(1)  # precision
     edges = np.unique(np.concatenate([np.linspace(low, high, 1 + math.ceil(high - low)), kinks]))
     edges = edges[edges <= high]
     return panels(edges, _ORDER)
@@ -212,5 +212,5 @@ def _log_loss(y: Floats, mechanism: str) -> Floats:
     loss = -np.log1p(-np.exp(log_u))
     if mechanism == "laplace":
         loss = np.where(y > 0, math.log(2) + y, loss)
-    near = log_u > -37
+    near = log_u > -37  # precision
     return np.where(near, np.log(np.where(near, loss, 1.0)), log_u)

@@ -37,7 +37,7 @@ __all__ = ["target_probability"]
 
 
 _FAR: Final = 700.0
-_CHUNK: Final = 512  # score vectors worked on together: their nodes stay in the cache
+_CHUNK: Final = 512  # work: score vectors worked on together: their nodes stay in the cache
 _EDGES: Final = (0.0, 2.0**-9, 2.0**-6, 2.0**-4, 2.0**-3, 2.0**-2, 2.0**-1)
 
 
@@ -85,8 +85,8 @@ def _permute_and_flip(gaps: Floats) -> Floats:
     return np.asarray(p[:, 0] * (product @ weights))
 
 
-_NODES, _WEIGHTS = panels(_EDGES, 6)
-_SHIFT: Final = np.concatenate([_NODES, 0.25 / _NODES])
+_NODES, _WEIGHTS = panels(_EDGES, 6)  # precision
+_SHIFT: Final = np.concatenate([_NODES, 0.5**2 / _NODES])
 _MASS: Final = np.concatenate([_WEIGHTS, _WEIGHTS])
 
 
@@ -100,6 +100,6 @@ def _laplace(gaps: Floats) -> Floats:
         w = column[:, None] * _SHIFT
         tail = w > 0.5
         factor = 1.0 - w
-        np.divide(0.25, w, out=factor, where=tail)
+        np.divide(0.5**2, w, out=factor, where=tail)
         product *= factor
     return np.asarray(product @ _MASS)

@@ -138,28 +138,16 @@ def simulation(
             raise ArgumentError(f"{key}={wanted!r} was not studied.")
     if chosen:
         raise ArgumentError(f"unknown option {next(iter(chosen))!r}; keys are {', '.join(KEYS)}.")
-    sizes = list(dict.fromkeys(table["n"])) if n is None else [n]
-    radii = list(dict.fromkeys(table["radius"]))
-    figure, axes = _subplots(
-        len(sizes), len(radii), (1.2 + 2.3 * len(radii), 0.9 + 2.1 * len(sizes))
-    )
-    for i, size in enumerate(sizes):
-        for j, radius in enumerate(radii):
-            part = table[(table["n"] == size) & (table["radius"] == radius)]
-            if part.empty:
-                raise ArgumentError(f"n={size!r} was not studied.")
-            panel = axes[i, j]
-            for e, (eps, line) in enumerate(part.groupby("eps", sort=False)):
-                phi = line["penalty/n"].to_numpy(dtype=float) * size
-                if e == 0 and reference:
-                    without = line["without noise"].to_numpy()
-                    panel.plot(phi, without, color=_PALE, linewidth=3, label="no noise", zorder=1)
-                _line(panel, phi, line["right"].to_numpy(), e, f"eps {eps:g}")
-            _panel(panel, i, j, len(sizes), f"R = {radius:g}" if i == 0 else "", "penalty phi")
-            panel.set_ylim(-0.03, 1.03)
-            if j == 0:
-                panel.set_ylabel(f"n = {size:,}\nchance of the right model")
-    _legend(figure, axes[0, 0])
+    if n is not None:
+        table = table[table["n"] == n]
+    if table.empty:
+        raise ArgumentError(f"n={n!r} was not studied.")
+    frame = table.rename(columns={"right": "value", "without noise": "noiseless"})
+    frame["penalty phi"] = frame["penalty/n"].astype(float) * frame["n"]
+    if not reference:
+        frame = frame.drop(columns="noiseless")
+    labels = {size: f"n = {size:,}\nchance of the right model" for size in frame["n"]}
+    figure = _panels(frame, labels, "n", "penalty phi", "eps", (0.0, 1.0))
     beta = ", ".join(f"{b:g}" for b in study.design.beta)
     return _titled(figure, f"beta = ({beta}); {', '.join(said)}", SIMULATED)
 
@@ -182,34 +170,57 @@ def _lines(
     across, apart = ("penalty", "eps") if len(numbers) > 1 else ("eps", "penalty")
     if across == "penalty":
         frame = frame[[not isinstance(p, str) for p in frame["penalty"]]]
-    radii, mechanisms = (
-        list(dict.fromkeys(frame["radius"])),
-        list(dict.fromkeys(frame["mechanism"])),
-    )
-    size = (1.4 + 2.4 * len(radii), 1.0 + 2.2 * len(mechanisms))
-    figure, axes = _subplots(len(mechanisms), len(radii), size)
-    for i, mechanism in enumerate(mechanisms):
-        for j, radius in enumerate(radii):
-            panel = axes[i, j]
-            part = frame[(frame["mechanism"] == mechanism) & (frame["radius"] == radius)]
-            for k, (group, line) in enumerate(part.groupby(apart, sort=False)):
-                x = line[across].to_numpy(dtype=float)
-                name = f"{apart} {_number(group)}"
-                if k == 0 and across == "penalty" and noiseless is not None:
-                    without = line["noiseless"].to_numpy()
-                    panel.plot(x, without, color=_PALE, linewidth=3, label="no noise", zorder=1)
-                _line(panel, x, line["value"].to_numpy(), k, name)
-            _panel(panel, i, j, len(mechanisms), f"R = {radius:.4g}" if i == 0 else "", across)
-            room = 0.03 * (span[1] - span[0])
-            panel.set_ylim(span[0] - room, max(span[1], float(frame["value"].max())) + room)
-            _spread(panel, sorted({float(x) for x in frame[across]}))
-            if j == 0:
-                panel.set_ylabel(f"{mechanism}\n{label}" if len(mechanisms) > 1 else label)
-    _legend(figure, axes[0, 0])
+    mechanisms = list(dict.fromkeys(frame["mechanism"]))
+    several = len(mechanisms) > 1
+    labels = {name: f"{name}\n{label}" if several else label for name in mechanisms}
+    if across == "eps":
+        frame = frame.drop(columns="noiseless", errors="ignore")
+    figure = _panels(frame, labels, "mechanism", across, apart, span)
     law = "exact" if study.exact else f"{study.law.draws} draws"
-    mechanism = "" if len(mechanisms) > 1 else f"{mechanisms[0]}, "
+    mechanism = "" if several else f"{mechanisms[0]}, "
     title = f"{study.response}: {mechanism}{study.n_models:,} models, {law}"
     return _titled(figure, title, CURATOR_ONLY)
+
+
+def _panels(
+    frame: pd.DataFrame,
+    labels: dict[Any, str],
+    row: str,
+    across: str,
+    apart: str,
+    span: tuple[float, float],
+) -> Figure:
+    """Draw "value": a row of panels for each of `labels`, a column for each radius, some lines.
+
+    A pale line shows "noiseless", where there is such a column.
+    """
+    radii = list(dict.fromkeys(frame["radius"]))
+    figure, axes = _subplots(
+        len(labels), len(radii), (1.4 + 2.4 * len(radii), 1 + 2.2 * len(labels))
+    )
+    room, top = 0.03 * (span[1] - span[0]), max(span[1], float(frame["value"].max()))
+    for i, (value, label) in enumerate(labels.items()):
+        beside = frame[frame[row] == value]
+        for j, radius in enumerate(radii):
+            panel = axes[i, j]
+            for k, (group, line) in enumerate(
+                beside[beside["radius"] == radius].groupby(apart, sort=False)
+            ):
+                x = line[across].to_numpy(dtype=float)
+                if k == 0 and "noiseless" in line:
+                    without = line["noiseless"].to_numpy()
+                    panel.plot(x, without, color=_PALE, linewidth=3, label="no noise", zorder=1)
+                _line(panel, x, line["value"].to_numpy(), k, f"{apart} {_number(group)}")
+            panel.spines[["top", "right"]].set_visible(False)
+            panel.set_ylim(span[0] - room, top + room)
+            _spread(panel, sorted({float(x) for x in beside[across]}))
+            if i == 0:
+                panel.set_title(f"R = {radius:.4g}", fontsize="medium")
+            if i == len(labels) - 1:
+                panel.set_xlabel(across)
+        axes[i, 0].set_ylabel(label)
+    _legend(figure, axes[0, 0])
+    return figure
 
 
 def _subplots(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, Any]:
@@ -231,14 +242,6 @@ def _line(
     style: dict[str, Any] = dict(_STYLES[which % len(_STYLES)])
     every = max(1, len(x) // 6)
     panel.plot(x, y, markersize=3.5, linewidth=1.2, markevery=every, label=label, **style)
-
-
-def _panel(panel: Axes, row: int, column: int, rows: int, title: str, below: str) -> None:
-    panel.spines[["top", "right"]].set_visible(False)
-    if title:
-        panel.set_title(title, fontsize="medium")
-    if row == rows - 1:
-        panel.set_xlabel(below)
 
 
 def _spread(panel: Axes, values: list[float]) -> None:

@@ -33,10 +33,9 @@ from dpreg.selection.space import Space
 from dpreg.selection.tree.noise import Bits
 from dpreg.selection.tree.sampler import Tree
 from dpreg.sources.reader import Reader
-from dpreg.study.base import facts_of
 from dpreg.study.bic import NOISELESS, bic_by_steps, bic_choice, total_squares
 from dpreg.study.law import Law, Setting
-from dpreg.study.results import SelectionStudy
+from dpreg.study.results import SelectionStudy, facts_of
 
 __all__ = ["study"]
 

@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, Final
 import pandas as pd
 
 from dpreg.errors import ArgumentError, shown
-from dpreg.results.report import Facts, Grid, Paragraph, Report
 from dpreg.results.summary import Printed, Summary
 from dpreg.study.simulation import KEYS, OBSERVED, SimulationDesign
 from dpreg.study.stamp import SIMULATED, marked
-from dpreg.study.views import share
+from dpreg.study.views import simulation_report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["SimulationStudy"]
 
-_ROWS: Final = 40
+_NEAR: Final = 0.9  # by definition: of the best chance, where a penalty counts as one that does
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,7 +53,7 @@ class SimulationStudy(Printed):
         rows = []
         for key, group in table.groupby(KEYS, sort=False):
             top = group.iloc[int(group["right"].to_numpy().argmax())]
-            wide = float((group["right"] >= 0.9 * top["right"]).mean())
+            wide = float((group["right"] >= _NEAR * top["right"]).mean())
             rows.append((*key, top["penalty/n"], top["right"], top["se"], wide))
         columns = [*KEYS, "penalty/n", "right", "se", "wide"]
         return marked(pd.DataFrame(rows, columns=columns).set_index(KEYS), SIMULATED)
@@ -121,7 +120,8 @@ class SimulationStudy(Printed):
 
     def summary(self) -> Summary:
         """Return the printable page of the study."""
-        return Summary(self._report())
+        varied = [key for key in KEYS if self._values(key) > 1] or ["n"]
+        return Summary(simulation_report(self, varied))
 
     def __repr__(self) -> str:
         """Say what it is."""
@@ -140,49 +140,3 @@ class SimulationStudy(Printed):
 
     def _values(self, key: str) -> int:
         return int(self.proportions[key].nunique())
-
-    def _report(self) -> Report:
-        d, best = self.design, self.best
-        models = 2 ** len(d.beta) - (not d.empty)
-        facts = Facts(
-            (("Data sets", str(d.datasets)), ("Models", str(models)), ("Error sd", f"{d.sigma:g}")),
-            (
-                ("Settings", f"{len(self.proportions):,}"),
-                ("Penalties/n", f"{min(d.fractions):g} to {max(d.fractions):g}"),
-                ("Probabilities", "exact per data set"),
-            ),
-        )
-        varied = [key for key in KEYS if self._values(key) > 1] or ["n"]
-        frame = best.reset_index()
-        rows = tuple(
-            (
-                *(_text(row[key]) for key in varied),
-                f"{row['penalty/n']:g}",
-                share(float(row["right"])),
-                f"{row['se']:.4f}",
-                share(float(row["wide"])),
-            )
-            for _, row in frame.head(_ROWS).iterrows()
-        )
-        grid = Grid(
-            (*varied, "best\nphi/n", "P(right)", "se", "wide"),
-            rows,
-            "".join("l" if isinstance(frame[key].iloc[0], str) else "r" for key in varied) + "rrrr",
-            "The best penalty of each setting",
-        )
-        beta = ", ".join(f"{b:g}" for b in d.beta)
-        notes = [
-            Paragraph(
-                "Reading",
-                "P(right) is the chance that the drawn model is the true one, averaged over the "
-                "data sets; wide is the part of the tried penalties that reach nine tenths of it. "
-                "A bound that is observed is a leak: no budget pays for r = max |y|.",
-            )
-        ]
-        if len(frame) > _ROWS:
-            notes.append(Paragraph("Left out", f"{len(frame) - _ROWS} settings; see .best."))
-        return Report(f"Simulation study: beta = ({beta})", SIMULATED, (facts, grid, *notes))
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else f"{value:g}"

@@ -42,7 +42,7 @@ OBSERVED: Final = "observed"
 
 KEYS: Final = ["n", "bound", "radius", "eps", "mechanism", "neighbors", "scale"]
 
-_TOGETHER: Final = 16  # data sets that one block-diagonal problem holds
+_TOGETHER: Final = 16  # work: data sets that one block-diagonal problem holds
 _ROWS: Final = 2**21  # simulated cells at a time
 
 

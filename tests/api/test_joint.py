@@ -1,5 +1,7 @@
 """One release of a model with a wide factor: in the user's units, and when a call takes it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -88,9 +90,9 @@ def test_a_factor_of_ten_levels_is_solved_level_by_level(monkeypatch):
         y = 0.5 * x + effects[g] + rng.normal(size=rows)
         data = pd.DataFrame({"y": y, "x": x, "g": g})
         errors = []
-        for wide in (joint.WIDE, levels):
+        for wide in (joint.TUNING.levels, levels):
             with monkeypatch.context() as patch:
-                patch.setattr(joint, "WIDE", wide)
+                patch.setattr(joint, "TUNING", replace(joint.TUNING, levels=wide))
                 fit = dpreg.dp_ols(
                     "y ~ g + x", data, 1, schema=schema, method="gram", unsafe_seed=seed
                 )

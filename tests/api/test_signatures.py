@@ -6,9 +6,7 @@ import re
 import pytest
 
 import dpreg
-from dpreg.planning import Plan
-from dpreg.planning.glm import GLMPlan
-from dpreg.planning.glm_choice import GLMSelectionPlan
+from dpreg.planning import Plan, RegressionPlan
 from dpreg.privacy.ledger import Caps, Entry, Verified
 from dpreg.results.classic import ClassicResults
 from dpreg.results.contrast import Contrast, Prediction
@@ -61,7 +59,7 @@ KINDS = [
     *(kind for kind in map(dpreg.__dict__.get, dpreg.__all__) if inspect.isclass(kind)),
     *(ClassicResults, GLMResults, HistogramResults, RegressionResults, SelectionResults, Summary),
     *(Contrast, GLMPrediction, Prediction, Plan, SelectionStudy, SimulationStudy),
-    *(Caps, Entry, GLMPlan, GLMSelectionPlan, GLMSelectionResults, Skeleton, Verified),
+    *(Caps, Entry, GLMSelectionResults, RegressionPlan, Skeleton, Verified),
 ]
 LOADERS = map(dpreg.datasets.__dict__.get, dpreg.datasets.__all__)
 STUDIES = [dpreg.plan, dpreg.plan_glm, dpreg.selection_study, dpreg.simulation_study]

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from dpreg.errors import ArgumentError
-from dpreg.estimation.blocks import PARTS, Limits, block_values, corrected, evaluations, rows_of
+from dpreg.estimation.blocks import Limits, block_values, corrected, evaluations, rows_of
+from dpreg.estimation.tuning import TUNING
 
 LIMITS = Limits((0.0,), (10.0,))
 PAIR = Limits((0.0, -4.0), (10.0, 2.0))
@@ -300,13 +301,15 @@ def test_the_jackknife_inflates_second_order_variance_by_g_over_g_minus_one():
     off = 2 * 15 / 16**3
     diagonal = 2 / 16**3
     assert spreads[0] == pytest.approx(off + diagonal, rel=0.15)
-    assert spreads[1] == pytest.approx(2 * 12 / 16**3 * (PARTS / (PARTS - 1)) ** 2, rel=0.15)
+    assert spreads[1] == pytest.approx(
+        2 * 12 / 16**3 * (TUNING.parts / (TUNING.parts - 1)) ** 2, rel=0.15
+    )
 
 
 def test_a_block_is_corrected_from_its_evaluations():
     block = np.arange(100, 118)
     assert [rows.tolist() for rows in evaluations(block, False)] == [block.tolist()]
-    assert len(evaluations(block[: 2 * PARTS - 1], True)) == 1
+    assert len(evaluations(block[: 2 * TUNING.parts - 1], True)) == 1
     whole, *others = evaluations(block, True)
     assert whole.tolist() == block.tolist()
     dropped = [sorted(set(block) - set(rows)) for rows in others]

@@ -90,7 +90,7 @@ def test_a_plan_says_that_rows_of_like_show_and_keeps_no_more_of_them_than_it_us
     assert "No data were used" not in told
     assert b"secret" not in pickle.dumps(plan)
     assert "secret" not in repr(plan.call)
-    assert "array(" not in repr(plan.call.assumed)
+    assert "array(" not in repr(plan.call.rows)
 
 
 def test_skewed_rows_bunch_and_their_levels_are_rare():

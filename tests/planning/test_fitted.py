@@ -22,6 +22,7 @@ class Cell(NamedTuple):
     eps: float
     delta: float
     kind: str = "plain"
+    call: str = "looks"
 
 
 def _kinds():
@@ -36,6 +37,12 @@ def _kinds():
             yield Cell(family, 20_000, 3, 1, delta, "offset")
             yield Cell(family, 1_000, 3, 0.02, delta, "narrow")
         yield Cell("linear", 20_000, 3, 1, delta, "fan")
+        for kind in ("plain", "rare"):
+            yield Cell("linear", 40_000, 3, 2, delta, kind, "choice")
+            yield Cell("linear", 20_000, 3, 2, delta, kind, "gram")
+        yield Cell("linear", 150, 3, 1, delta, "plain", "gram")
+        for family in ("binomial", "poisson"):
+            yield Cell(family, 20_000, 3, 2, delta, "plain", "choice")
 
 
 CELLS = list(_kinds())
@@ -45,6 +52,9 @@ SMALL = [
     Cell("poisson", 20_000, 3, 1, 1e-6, "offset"),
     Cell("linear", 40_000, 3, 1, 1e-6, "rare"),
     Cell("binomial", 1_000, 3, 0.02, 0, "narrow"),
+    Cell("linear", 40_000, 3, 2, 1e-6, "rare", "choice"),
+    Cell("binomial", 20_000, 3, 2, 1e-6, "plain", "choice"),
+    Cell("linear", 150, 3, 1, 0, "plain", "gram"),
 ]
 
 
@@ -83,16 +93,17 @@ def compared(cell):
     formula, rows, schema = drawn(cell, 1)
     asked = {"delta": cell.delta, "schema": schema}
     like = drawn(cell, 2)[1]
-    if cell.family == "linear":
-        slopes = dict.fromkeys([f"x{j}" for j in range(cell.p)], 0)
-        slopes |= {f"g[T.{level}]": 0 for level in LEVELS[1:] if cell.kind == "rare"}
+    if cell.call == "choice":
+        told, calls = _choices(cell, formula, rows, like, asked)
+    elif cell.family == "linear":
+        asked |= {"method": "gram" if cell.call == "gram" else "adaptive"}
         model = dpreg.plan(
-            _fitted(formula, like, slopes), of="ols", sigma=_sigma(formula, like), n=cell.n,
-            eps=cell.eps, formula=formula, like=like, method="adaptive", **asked,
+            _fitted(formula, like, _slopes(cell)), of="ols", sigma=_sigma(formula, like), n=cell.n,
+            eps=cell.eps, formula=formula, like=like, **asked,
         )  # fmt: skip
         told = model.coefficients[["std err", "mark"]]
         calls = [
-            dpreg.dp_ols(formula, rows, cell.eps, unsafe_seed=seed, method="adaptive", **asked)
+            dpreg.dp_ols(formula, rows, cell.eps, unsafe_seed=seed, **asked).bse
             for seed in range(CALLS)
         ]
     else:
@@ -101,17 +112,49 @@ def compared(cell):
             asked |= {"offset": "np.log(t)"}
         told = dpreg.plan_glm(formula, n=cell.n, eps=cell.eps, like=like, **asked).errors
         calls = [
-            dpreg.dp_glm(formula, rows, cell.eps, unsafe_seed=seed, **asked)
+            dpreg.dp_glm(formula, rows, cell.eps, unsafe_seed=seed, **asked).bse
             for seed in range(CALLS)
         ]
     slopes = [name for name in told.index if name != "Intercept"]
-    seen = np.array([call.bse[slopes].to_numpy() for call in calls])
+    seen = np.array([bse[slopes].to_numpy() for bse in calls])
     printed = np.isfinite(seen).mean(axis=0)
     found = told.loc[slopes, "std err"].to_numpy()
     none = (told.loc[slopes, "mark"] == "no interval").to_numpy()
     both = ~none & (printed > 0.5)
     ratio = found[both] / np.nanmedian(seen[:, both], axis=0)
     return ratio, none, printed
+
+
+def _slopes(cell):
+    slopes = dict.fromkeys([f"x{j}" for j in range(cell.p)], 0)
+    return slopes | {f"g[T.{level}]": 0 for level in LEVELS[1:] if cell.kind == "rare"}
+
+
+def _choices(cell, formula, rows, like, asked):
+    """Plan a choice with two useless terms, and fit the calls that choose all others alone."""
+    rng = np.random.default_rng(5)
+    useless = {"u": (-1, 1), "v": (-1, 1)}
+    asked = {**asked, "schema": asked["schema"] | useless}
+    rows, like = (
+        table.assign(**{name: rng.uniform(-1, 1, len(table)) for name in useless})
+        for table in (rows, like)
+    )
+    if cell.family == "linear":
+        told = {"sigma": _sigma(formula, like), "like": like}
+        effects = _fitted(formula, like, _slopes(cell))
+    else:
+        asked |= {"family": cell.family}
+        told = {"mean": float(rows["y"].mean())}
+        effects = {f"x{j}": -0.3 if j % 2 else 0.4 for j in range(cell.p)}
+    whole = f"{formula} + u + v"
+    plan = dpreg.plan(effects, formula=whole, n=cell.n, eps=cell.eps, **told, **asked)
+    fits = [
+        dpreg.dp_select(whole, rows, cell.eps, unsafe_seed=seed, **asked) for seed in range(CALLS)
+    ]
+    wanted = set(formula.partition("~")[2].replace(" ", "").split("+")) | {"Intercept"}
+    right = [fit.regression.bse for fit in fits if set(fit.selected) == wanted]
+    assert abs(plan.right - len(right) / CALLS) < 0.5, f"{plan.right} of {len(right)}"
+    return plan.errors[["std err", "mark"]], right
 
 
 def _fitted(formula, rows, slopes):

@@ -56,8 +56,8 @@ def test_contributions_and_neighbours_cost_what_they_cost():
 
 def test_the_rule_of_thumb_is_the_one_of_the_design():
     found = plan([0.2, 0.1], n=20_000, eps=1, chance=0.9, fit=None, **PAPER)
-    scale = 2 * float(loss_range(found.call.facts.rho))
-    _, psi = found.call.charges
+    scale = 2 * float(loss_range(found.call.facts.request.rho))
+    _, psi = found.call.paper.charges
     assert found.rule_of_thumb == math.ceil((psi + math.log(2 / 0.1) * scale) / (0.01 / 3))
     assert found.at(n=found.rule_of_thumb).found >= 0.9
 
@@ -72,9 +72,9 @@ def test_clip_changes_the_units_and_nothing_else():
 
 
 def test_bic_is_added_where_sigma2_is_known():
-    plain = plan(0.1, n=5000, eps=10, **FACTS).call.charges
-    both = plan(0.1, n=5000, eps=10, sigma2=0.0625, **FACTS).call.charges
-    alone = plan(0.1, n=5000, eps=10, sigma2=0.0625, penalty="bic", **FACTS).call.charges
+    plain = plan(0.1, n=5000, eps=10, **FACTS).call.paper.charges
+    both = plan(0.1, n=5000, eps=10, sigma2=0.0625, **FACTS).call.paper.charges
+    alone = plan(0.1, n=5000, eps=10, sigma2=0.0625, penalty="bic", **FACTS).call.paper.charges
     assert plain[0] == 0
     assert both == (pytest.approx(0.0625 * math.log(2500)), pytest.approx(plain[1]))
     assert alone == (both[0], 0)
@@ -265,10 +265,10 @@ def test_the_noisy_count_of_add_remove_is_paid_for():
     """`dp_select` buys it where sigma2 is given and n is private: a fiftieth of eps."""
     facts = {"n": 4_000, "eps": 1, "neighbors": "add-remove", **FACTS}
     plain, priced = plan(0.2, **facts), plan(0.2, sigma2=0.0625, **facts)
-    assert priced.call.rate == pytest.approx(0.98 * plain.call.rate)
-    assert plan(0.2, sigma2=0.0625, penalty=1, **facts).call.rate == plain.call.rate
+    assert priced.call.paper.rate == pytest.approx(0.98 * plain.call.paper.rate)
+    assert plan(0.2, sigma2=0.0625, penalty=1, **facts).call.paper.rate == plain.call.paper.rate
     shared = plan(0.2, sigma2=0.0625, fit="share", **facts)
-    assert shared.call.rate == pytest.approx(0.49 * plain.call.rate)
+    assert shared.call.paper.rate == pytest.approx(0.49 * plain.call.paper.rate)
 
 
 def test_unknown_columns_are_named(area):

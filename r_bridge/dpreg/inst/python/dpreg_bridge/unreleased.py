@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpreg.planning import GLMPlan, GLMSelectionPlan, Plan, RegressionPlan
+from dpreg.planning import Plan, RegressionPlan
 from dpreg.results.report import Grid, Report
 from dpreg.results.summary import Summary
-from dpreg.study.adaptive_results import AdaptiveStudy
-from dpreg.study.results import SelectionStudy
+from dpreg.study.results import AdaptiveStudy, SelectionStudy
 from dpreg.study.simulated import SimulationStudy
 from dpreg.study.simulation import OBSERVED
 from dpreg.study.stamp import SIMULATED
@@ -112,9 +111,7 @@ def _cells(column: pd.Series[Any]) -> Any:
     return np.array(values, dtype=np.float64)
 
 
-def plan_view(
-    result: Plan | RegressionPlan | GLMPlan | GLMSelectionPlan, labels: Mapping[str, str]
-) -> dict[str, Any]:
+def plan_view(result: Plan | RegressionPlan, labels: Mapping[str, str]) -> dict[str, Any]:
     """Lay a plan out for R, with R's `labels` of Python's terms and columns in its page."""
     common: dict[str, Any] = {
         "n": result.n,
@@ -122,7 +119,7 @@ def plan_view(
         "solved": result.solved,
         "text": Summary(_labelled(result.summary().report, labels)).as_text(),
     }
-    if isinstance(result, GLMPlan | GLMSelectionPlan):
+    if result.call.facts.family:
         common |= {
             "of": "glm",
             "enough": result.enough,
@@ -131,9 +128,7 @@ def plan_view(
             "columns": tuple(map(str, result.errors.index)),
             "coefficients": _frame(result.errors),
         }
-        if isinstance(result, GLMPlan):
-            return common
-        return common | _found(result)
+        return common | (_found(result) if isinstance(result, Plan) else {})
     common |= {
         "method": result.method,
         "terms": tuple(map(str, result.each.index)),
@@ -150,7 +145,7 @@ def plan_view(
     return common | _found(result) | {"rule_of_thumb": int(result.rule_of_thumb)}
 
 
-def _found(result: Plan | GLMSelectionPlan) -> dict[str, Any]:
+def _found(result: Plan) -> dict[str, Any]:
     """Lay out what a choice is expected to find."""
     return {
         "of": "select",
