@@ -30,20 +30,19 @@
 #' predict(fit, data.frame(wt = 3, hp = 110), se.fit = TRUE)
 #' @export
 dp_ols <- function(formula, data, eps, delta = 0, schema = NULL, subset = NULL, offset = NULL, weights = NULL,
-                   method = "auto", vcov = NULL, neighbors = "replace-one", contributions = NULL, person = NULL, shares = NULL, budget = NULL, analyst = NULL,
-                   progress = NULL, unsafe_seed = NULL, ...) {
+                   method = "auto", vcov = NULL, neighbors = "replace-one", contributions = NULL, person = NULL,
+                   shares = NULL, budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL, ...) {
   no_more(..., .harmless = retired$dp_ols)
-  caller <- parent.frame()
-  tested <- row_test(match.call(), caller)
+  tested <- row_test(match.call(), parent.frame())
   call <- tested$call
   required(formula, data, eps)
   elsewhere <- c(retired$dp_ols, "subset", "offset", "weights", "vcov")
-  arguments <- c(given_arguments(call[!names(call) %in% elsewhere]), flat_arguments(call, "dp_ols", caller))
+  arguments <- c(given_arguments(call[!names(call) %in% elsewhere]), flat_arguments("dp_ols", ...))
   arguments$where <- tested$where
   arguments$cov_type <- wanted_errors(vcov)
   written <- list(offset = substitute(offset), weights = substitute(weights))
+  values <- list(offset = function() offset, weights = function() weights)
   own <- function(columns) {
-    values <- lapply(stats::setNames(names(written), names(written)), function(name) function() eval(call[[name]], caller))
     Filter(Negate(is.null), Map(row_expression, written, names(written), list(columns), values))
   }
   model_call("dp_ols", formula, data, arguments, call, new_regression, own = own)

@@ -96,8 +96,7 @@ dp_select <- function(formula, data, eps, delta = 0, schema = NULL, subset = NUL
                       shares = NULL, fit = "auto", budget = NULL, analyst = NULL, progress = NULL,
                       unsafe_seed = NULL, ...) {
   no_more(..., .harmless = retired$dp_select)
-  caller <- parent.frame()
-  tested <- row_test(match.call(), caller)
+  tested <- row_test(match.call(), parent.frame())
   call <- tested$call
   required(formula, data, eps)
   if (is.null(family)) {
@@ -107,12 +106,14 @@ dp_select <- function(formula, data, eps, delta = 0, schema = NULL, subset = NUL
                  "has none.")
     }
     arguments <- c(given_arguments(call[!names(call) %in% c("subset", retired$dp_select)]),
-                   flat_arguments(call, "dp_select", caller))
+                   flat_arguments("dp_select", ...))
     arguments$where <- tested$where
     return(model_call("dp_select", formula, data, arguments, call, new_selection))
   }
-  offset <- list(written = substitute(offset), value = function() eval(call$offset, caller))
-  model_of_family("dp_select", formula, data, family, offset, call, new_selection, caller, where = tested$where)
+  added <- list(written = substitute(offset), value = function() offset)
+  parts <- family_parts(as.list(substitute(list(...)))[-1], family, added, "dp_select", parent.frame())
+  model_of_family("dp_select", formula, data, family, parts, call, new_selection, flat_arguments("dp_select", ...),
+                  where = tested$where)
 }
 
 # What every function of a formula and a table does. `added` makes a family's offsets from the names of columns.
