@@ -113,7 +113,7 @@ def test_what_noise_hides_is_said_to_have_no_interval():
     assert narrow.coefficients.loc["b", "mark"] == "no interval"
     assert not narrow.enough
     assert re.search(r"no interval of [^:]*\bb\b", " ".join(str(narrow).split()))
-    assert "not of all coefficients" in " ".join(str(narrow).split())
+    assert "Intervals: none" in " ".join(str(narrow).split())
 
 
 def test_without_like_a_plan_gives_a_range():
