@@ -103,7 +103,9 @@ def fitted_chosen(taken: Sequence[tuple[Expected, Seen]], rows: Rows, *, fresh: 
     return _medians(found, rows.names)
 
 
-def fitted_once(plan: LookPlan, exclusive: Sequence[Sequence[int]], rows: Rows, n: int) -> Fitted:
+def fitted_once(
+    plan: LookPlan, exclusive: Sequence[Sequence[int]], rows: Rows, n: int, noise: str | None
+) -> Fitted:
     """Predict what one release of all moments would say: ``method="gram"``."""
     moments, places = expected_moments(rows.z, n), rows.places
     cost = Budget(max(plan.cost.eps, LEAST_EPS), plan.cost.delta)  # no call costs less
@@ -112,7 +114,8 @@ def fitted_once(plan: LookPlan, exclusive: Sequence[Sequence[int]], rows: Rows, 
         account = Account(plan.protection, cost, np.random.default_rng([_SEED, draw]))
         part = account.line("coefficients", "gram release", cost)
         account.charge(None, "a plan")
-        fit = fit_gram(release_gram(moments, places, exclusive=exclusive, part=part), rows=n)
+        noisy = release_gram(moments, places, exclusive=exclusive, part=part, noise=noise)
+        fit = fit_gram(noisy, rows=n)
         unit = rows.to_user[0]
         whole, sampled = (np.diag(unit @ part @ unit.T) for part in (fit.cov, fit.cov_sampling))
         found.append((whole, sampled, [False] * len(places)))
