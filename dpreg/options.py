@@ -352,7 +352,7 @@ def grouped(call: str, given: MutableMapping[str, Any]) -> None:
             inside = ", ".join(f"{one}=..." for one in own)
             mends.append(f"write {argument}=dpreg.{name}({inside})")
     warn(
-        f"{call}: such arguments go in the next version: {'; '.join(mends)}.",
+        f"{call}: these arguments are removed in the next version: {'; '.join(mends)}.",
         DpregDeprecation,
     )
 

@@ -113,7 +113,7 @@ def sample_aggregate(
         Needed for a table: the columns that the estimator gets, and `by`.
     where : str, optional
         Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
-        ``"g in ['a', 'b'] or not flag"``. Other rows count for nothing, and how many pass is
+        ``"g in ['a', 'b'] or not flag"``. Other rows are excluded, and how many pass is
         private (`dpreg.formula.where`).
     timeout : float, optional
         Seconds for each block; later its value is the midpoint. Each block then runs in a forked

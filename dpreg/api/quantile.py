@@ -73,7 +73,7 @@ class QuantileRequest(Choices):
             raise ArgumentError("q holds no quantile.")
         texts = [one for one in asked if isinstance(one, str) and one is not q]
         if not _IN_NUMBERS.issuperset("".join(texts)):  # a column of labels may stand here
-            raise ArgumentError("q must hold numbers; text stands among them.")
+            raise ArgumentError("q must hold numbers, not text.")
         exact = [fraction_of(one, "q") for one in asked]
         return cls(
             **common,
@@ -127,7 +127,7 @@ def dp_quantile(
         Bounds, and the levels of `by`.
     where : str, optional
         Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
-        ``"g in ['a', 'b'] or not flag"``. Other rows count for nothing, and how many pass is
+        ``"g in ['a', 'b'] or not flag"``. Other rows are excluded, and how many pass is
         private (`dpreg.formula.where`).
     neighbors : {"replace-one", "add-remove"}
         Whether one person's rows are replaced, so that n is public, or added or removed.

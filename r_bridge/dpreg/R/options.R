@@ -135,7 +135,7 @@ family_parts <- function(written, family, offset, verb, frame) {
   known <- inherits(family, "dp_family")
   flat <- intersect(c("exposure", "trials", "response_cap"), names(written))
   if (length(flat)) {
-    dpreg_warn(paste0(verb, ": such arguments go in the next version: give ", paste(flat, collapse = ", "),
+    dpreg_warn(paste0(verb, ": these arguments are removed in the next version: give ", paste(flat, collapse = ", "),
                " in the family, as in family = Poisson(exposure = ...) or Binomial(trials = ...)."))
   }
   own <- if (known) family$columns else written[intersect(c("exposure", "trials"), names(written))]
