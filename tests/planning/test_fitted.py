@@ -124,6 +124,8 @@ def compared(cell):
     found = told.loc[slopes, "std err"].to_numpy()
     none = (told.loc[slopes, "mark"] == "no interval").to_numpy()
     both = ~none & (printed > 0.5)
+    if not both.any():
+        return np.ones(0), none, printed
     low, middle, high = np.nanquantile(seen[:, both], (0.25, 0.5, 0.75), axis=0)
     if _calls(cell) == LOUD:
         middle = np.clip(found[both], low, high)
