@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from dpreg.api.block_table import block_table
 from dpreg.api.blockwise import Aggregate
 from dpreg.api.recorded import recorded
-from dpreg.api.signatures import Amount, Bounds, SchemaLike, Table
 from dpreg.errors import ArgumentError
 from dpreg.estimation.blocks import Estimator, block_values, time_limits_work
+from dpreg.signatures import Amount, Bounds, SchemaLike, Table
 from dpreg.sources.persons import Persons
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def sample_aggregate(
         Needed for a table: the columns that the estimator gets, and `by`.
     where : str, optional
         Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
-        ``"g in ['a', 'b'] or not flag"``. Other rows count for nothing, and how many pass is
+        ``"g in ['a', 'b'] or not flag"``. Other rows are excluded, and how many pass is
         private (`dpreg.formula.where`).
     timeout : float, optional
         Seconds for each block; later its value is the midpoint. Each block then runs in a forked

@@ -23,7 +23,6 @@ from dpreg.api.inputs import (
     public_count,
 )
 from dpreg.api.recorded import recorded
-from dpreg.api.signatures import Amount, Bounds, Cells, SchemaLike, Table
 from dpreg.errors import ArgumentError
 from dpreg.estimation import sums
 from dpreg.estimation.classic import (
@@ -36,6 +35,7 @@ from dpreg.estimation.classic import (
 from dpreg.privacy.account import Account
 from dpreg.request import choice
 from dpreg.results.classic import ClassicResults
+from dpreg.signatures import Amount, Bounds, Cells, SchemaLike, Table
 from dpreg.sources import Chunk, Integers
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def dp_mean(
     schema : mapping, Schema or path, optional
     where : str, optional
         Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
-        ``"g in ['a', 'b'] or not flag"``. Other rows count for nothing, and how many pass is
+        ``"g in ['a', 'b'] or not flag"``. Other rows are excluded, and how many pass is
         private (`dpreg.formula.where`).
     neighbors : {"replace-one", "add-remove"}
     contributions : int
@@ -193,7 +193,7 @@ def dp_suffstats(
         Bounds, and the levels of `by`.
     where : str, optional
         Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
-        ``"g in ['a', 'b'] or not flag"``. Other rows count for nothing, and how many pass is
+        ``"g in ['a', 'b'] or not flag"``. Other rows are excluded, and how many pass is
         private (`dpreg.formula.where`).
     neighbors : {"replace-one", "add-remove"}
         Whether one person's rows are replaced, so that n is public, or added or removed.

@@ -20,7 +20,6 @@ from dpreg.api.inputs import (
     public_count,
 )
 from dpreg.api.recorded import recorded
-from dpreg.api.signatures import Amount, Amounts, Bounds, Cells, SchemaLike, Table
 from dpreg.errors import ArgumentError
 from dpreg.estimation.histogram import count_noise
 from dpreg.estimation.quantile import Quantile, candidate_grid, check_eps, private_quantile
@@ -30,6 +29,7 @@ from dpreg.privacy.ranks import RANK_UNIT, cell_counts
 from dpreg.privacy.vector_noise import VectorNoise
 from dpreg.results import inference
 from dpreg.results.classic import ClassicResults
+from dpreg.signatures import Amount, Amounts, Bounds, Cells, SchemaLike, Table
 from dpreg.sources import Integers
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class QuantileRequest(Choices):
             raise ArgumentError("q holds no quantile.")
         texts = [one for one in asked if isinstance(one, str) and one is not q]
         if not _IN_NUMBERS.issuperset("".join(texts)):  # a column of labels may stand here
-            raise ArgumentError("q must hold numbers; text stands among them.")
+            raise ArgumentError("q must hold numbers, not text.")
         exact = [fraction_of(one, "q") for one in asked]
         return cls(
             **common,
@@ -127,7 +127,7 @@ def dp_quantile(
         Bounds, and the levels of `by`.
     where : str, optional
         Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
-        ``"g in ['a', 'b'] or not flag"``. Other rows count for nothing, and how many pass is
+        ``"g in ['a', 'b'] or not flag"``. Other rows are excluded, and how many pass is
         private (`dpreg.formula.where`).
     neighbors : {"replace-one", "add-remove"}
         Whether one person's rows are replaced, so that n is public, or added or removed.

@@ -1,7 +1,7 @@
 """`where=`: which rows a call is about, as a public test of each row alone.
 
 A row that fails the test, or has a missing or undeclared cell in a column that the test names, is
-read as a row of which every cell is missing: it counts for nothing, and stays a row.
+read as a row of which every cell is missing: it is excluded, and stays a row.
 
 Statement. A call with a test is as private as the call without one, under every relation, and the
 number of rows that pass is as private as any other fact about rows.

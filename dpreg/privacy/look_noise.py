@@ -185,7 +185,7 @@ def located_gaussian(
 
 
 def box_gaussian(triangle: Triangle, mu_squared: Fraction, protection: Protection) -> GaussianLook:
-    """Fit Gaussian noise to rows in the box [-1, 1], the constant among their places.
+    """Fit Gaussian noise to rows on the unit scale [-1, 1], the constant among their places.
 
     The response's weight is the public one of `box_response_weight`.
 

@@ -166,7 +166,7 @@ def _file_pieces(
     file = guarded(lambda: _parquet_file(known.path, labels, len(columns)), failed)
     try:
         if not file.metadata.equals(known.metadata):
-            raise DataError(f"{known.path} has been written anew since it was opened")
+            raise DataError(f"{known.path} has changed since it was opened")
         read = None
         decoded = max(_LEAST_DECODED, min(_DECODED, size))
         for group in range(known.metadata.num_row_groups):

@@ -46,4 +46,4 @@ def check_same(path: str, first: Stamp) -> None:
         If its stamp has changed. A file that cannot be looked at is left to whoever reads it.
     """
     if stamp(path) not in (None, first):
-        raise DataError(f"{path} has been written anew since it was opened")
+        raise DataError(f"{path} has changed since it was opened")

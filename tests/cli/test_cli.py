@@ -320,7 +320,7 @@ def test_options_of_a_method_are_a_table_on_the_line_and_in_a_batch(run, desk):
     assert (found.radius, found.draws) == (2.5, 3)
     retired = run(*line, "--method", "pcls", "--radius", "2.5", "--no-center")
     assert dpreg.results.load.from_json(retired[0]).radius == 2.5
-    assert "such arguments go in the next version" in retired[1]
+    assert "these arguments are removed in the next version" in retired[1]
     run(*line, "--method", "{name = ", code=2)
     run(*line, "--method", '{name = "pcls", radios = 2}', code=2)
     (desk / "methods.toml").write_text(f"""

@@ -74,7 +74,7 @@ class Book:
             except LostConnection:
                 if time.monotonic() > deadline:
                     raise LedgerError(
-                        "the ledger's server went away and did not come back: the charge may or "
+                        "the connection to the ledger's server was lost: the charge may or "
                         "may not have been written, and nothing was released"
                     ) from None
                 certain = False

@@ -228,7 +228,7 @@ def check_home(run: Run, facts: Facts, home: str, since: str) -> None:
     """
     identity, settled = store.settled(run)
     if identity != facts.identity:
-        raise LedgerError("another ledger stands where this one was opened: nothing was charged")
+        raise LedgerError("this is another ledger than was opened here: nothing was charged")
     place, _, kept = settled.partition(WITNESSED)
     if place != home:
         raise LedgerError(
