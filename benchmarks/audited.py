@@ -57,6 +57,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "dp_select, logit, pure": (dpreg.dp_select, {"formula": "h ~ x + z", "family": "binomial"}),
     "dp_mean": (dpreg.dp_mean, {"x": ["x", "y"]}),
     "dp_mean, by group": (dpreg.dp_mean, {"x": "y", "by": "g", "noise": "gaussian", **DELTA}),
+    "dp_mean, some rows": (dpreg.dp_mean, {"x": "y", "where": "x > 0"}),
     "dp_suffstats": (dpreg.dp_suffstats, {"x": "y"}),
     "dp_histogram": (dpreg.dp_histogram, {"x": "y"}),
     "dp_histogram, by group": (

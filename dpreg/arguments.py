@@ -7,7 +7,6 @@ got, and what to change.
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
 from decimal import Decimal
 from fractions import Fraction
@@ -16,7 +15,6 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 from dpreg.errors import (
     ArgumentError,
-    DpregWarning,
     UnknownArgument,
     did_you_mean,
     printable,
@@ -26,6 +24,7 @@ from dpreg.errors import (
 from dpreg.options import grouped
 from dpreg.privacy.budget import Budget, decimal_string, exact, settled
 from dpreg.ranges import LEAST_DELTA, LEAST_EPS, MOST_EPS, MOST_ROWS
+from dpreg.running import warn
 
 __all__ = [
     "budget_of",
@@ -248,5 +247,5 @@ def renamed_method(method: object) -> object:
     """Return a method by today's name, with a warning where it is one of dpreg 0.2."""
     if method != "staged":
         return method
-    warnings.warn('method="staged" is now method="adaptive".', DpregWarning, stacklevel=5)
+    warn('method="staged" is now method="adaptive".')
     return "adaptive"

@@ -8,12 +8,12 @@ one minor version, with a warning (`RETIRED`, `grouped`).
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, fields
 from typing import Any, Final, TypeAlias
 
 from dpreg.errors import ArgumentError, DpregDeprecation, did_you_mean, printable, shown
+from dpreg.running import warn
 from dpreg.signatures import Amount, Amounts, Texts
 
 __all__ = [
@@ -351,10 +351,9 @@ def grouped(call: str, given: MutableMapping[str, Any]) -> None:
             name = type(made).__name__ if isinstance(made, Options) else "..."
             inside = ", ".join(f"{one}=..." for one in own)
             mends.append(f"write {argument}=dpreg.{name}({inside})")
-    warnings.warn(
+    warn(
         f"{call}: these arguments are removed in the next version: {'; '.join(mends)}.",
         DpregDeprecation,
-        stacklevel=3,
     )
 
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, DpregWarning
 
-__all__ = ["bar", "restore_interrupts", "silenced", "threads"]
+__all__ = ["bar", "restore_interrupts", "silenced", "threads", "warn"]
 
 _BY_CONTEXT: Final = bool(getattr(sys.flags, "context_aware_warnings", False))
 """Whether each thread has warning filters of its own, as Python can have from 3.14 on."""
@@ -24,6 +24,14 @@ def bar(items: Iterable[Any] | None = None, *, unit: str, shown: bool, **options
     from tqdm import tqdm
 
     return tqdm(items, unit=unit, disable=not shown, **options)
+
+
+def warn(text: str, kind: type[DpregWarning] = DpregWarning) -> None:
+    """Warn the caller of dpreg: the warning points to the first line outside the package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("dpreg."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, kind, stacklevel=level)
 
 
 def restore_interrupts() -> None:

@@ -25,8 +25,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpreg.api.context import check_schema_names
 from dpreg.api.inputs import group_codes, grouping
-from dpreg.api.mistakes import check_schema_names
 from dpreg.errors import ArgumentError
 from dpreg.estimation.blocks import Rows, rows_of
 from dpreg.formula.where import Where, where_of

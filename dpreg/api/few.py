@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from dpreg.api.coefficients import CallFacts, exclusive_groups, released
+from dpreg.api.context import CallFacts, exclusive_groups, released
 from dpreg.errors import ArgumentError
 from dpreg.estimation.few import PASSES, OpenFew, few_fit
 from dpreg.estimation.held import can_hold, hold_located
@@ -102,8 +102,7 @@ def objective_fit(
     hold = partial(hold_located, reader, design)
     groups = exclusive_groups(design, range(len(design.columns)))
     found = few_fit(read, hold, design, groups, opened, public=public)
-    rows = reader.rows if public else None
-    facts = facts.after(rows, reader.passes)
+    facts = facts.after(reader)
     to_user, shift = design.to_user_units(columns)
     unknown = np.full(len(columns), np.nan)
     notes = [NO_ERRORS] if facts.budget.delta == 0 else [NO_ERRORS, _PURE]
@@ -119,7 +118,7 @@ def objective_fit(
         error_variance=None,
         explained=None,
         complete_rows=found.count,
-        error_df=None if rows is None else max(found.count - len(columns), 1.0),
+        error_df=None if facts.rows is None else max(found.count - len(columns), 1.0),
         method="objective",
         noise=DRAWN,
         scaling="box",

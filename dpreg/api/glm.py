@@ -2,41 +2,24 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dpreg.api.adaptive import every_row, family_results, read_before
-from dpreg.api.coefficients import CallFacts, exclusive_groups, share_of_bounds
-from dpreg.api.mistakes import check_known_rows, check_schema_names
+from dpreg.api.context import Context, open_table, read_before
+from dpreg.api.looks import FamilyModel, Looks, fitted
 from dpreg.api.recorded import recorded
 from dpreg.api.signatures import Amount, SchemaLike, Table
-from dpreg.errors import ArgumentError, DataError, DpregWarning
-from dpreg.formula.bounds import (
-    announce,
-    bounds_sources,
-    buy_bounds,
-    check_table,
-    open_bounds,
-    with_stand_ins,
-)
-from dpreg.formula.design import undeclared
-from dpreg.looks.families import family_of
+from dpreg.errors import ArgumentError, DataError
+from dpreg.formula.bounds import announce
 from dpreg.looks.loop import look
-from dpreg.looks.model import Asked, Model
-from dpreg.looks.need import too_few
-from dpreg.looks.plan import MOST_PASSES, NOISES, plan_looks
-from dpreg.looks.table import Table as LookTable
+from dpreg.looks.model import Asked
+from dpreg.looks.plan import MOST_PASSES, NOISES
 from dpreg.options import FamilyLike, unpacked
-from dpreg.privacy.budget import Budget
 from dpreg.request import Request, choice, text
 from dpreg.results.glm import GLMResults
-from dpreg.schema import Schema
-from dpreg.sources import as_source
-from dpreg.sources.persons import Persons
-from dpreg.sources.reader import Reader, showing
+from dpreg.running import warn
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
@@ -51,7 +34,6 @@ class GLMRequest(Request):
     formula: str
     asked: Asked
     noise: str | None
-    shares: Mapping[str, Any] | None
 
     @classmethod
     def of(cls, call: Mapping[str, Any]) -> GLMRequest:
@@ -61,7 +43,6 @@ class GLMRequest(Request):
             formula=text(call["formula"], "formula"),
             asked=Asked.of(call),
             noise=choice(call["noise"], "noise", (*NOISES, None)),
-            shares=call["shares"],
         )
         if request.noise == "gaussian" and request.budget.delta == 0:
             raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
@@ -160,60 +141,40 @@ def dp_glm(
     compose: `dpreg.privacy.looks`.
     """
     request = GLMRequest.of(unpacked(locals()))
-    showing(progress)
-    reader = Reader(as_source(data), progress, Persons.of(request.protection, request.seed))
-    declared = Schema.from_any(schema)
-    check_schema_names(declared, reader.source)
-    known, model = request.asked.model(request.formula, declared)
-    unbounded = undeclared(model.formula, known, reader.source)
-    build = partial(Model.design, model)
-    trial = with_stand_ins(build, known, unbounded)
-    model.check(trial, unbounded, request.asked.family)
-    public = request.protection.n_is_public
-    passes = check_table(reader, trial.types, unbounded, counted=public and bool(unbounded))
-    reader.require(passes + MOST_PASSES)
-    if once := read_before(reader, passes):
+    reader, declared = open_table(request, data, schema, progress)
+    known, read = request.asked.model(request.formula, declared)
+    model, check = (
+        FamilyModel(read, request.asked.family),
+        partial(read.check, family=request.asked.family),
+    )
+    context = Context.of(request, reader, known, read.formula, read.design, check, shares)
+    reader.require(context.passes + MOST_PASSES)
+    if once := read_before(reader, context.passes):
         raise DataError(f"data: {once}. Declare the bounds, or give a table that stays.")
-    check_known_rows(reader, public, columns=len(trial.columns))
-    share = share_of_bounds(request.shares, unbounded)
-    account = request.account()
-    bounds = open_bounds(account, unbounded, share)
-    cost = Budget(request.budget.eps * (1 - share), request.budget.delta)
-    columns, offsets = model.places(trial)
-    planned = partial(
-        plan_looks,
-        len(columns),
-        protection=request.protection,
-        others=len(offsets) + (model.trials is not None),
-        exclusive=exclusive_groups(trial, range(len(trial.columns))),
+    looks = Looks(
+        context=context,
+        model=model,
+        cost=context.cost,
+        passes=context.passes,
         noise=request.noise,
     )
-    opened = planned(cost=cost).open(account)
-    announce(bounds, stacklevel=3)
-    counted = reader.source.rows is not None
-    if public and counted:
-        _warn(too_few(planned, cost, reader.rows))
+    account = request.account()
+    bounds = context.bounds(account)
+    opened = looks.plan().open(account)
+    announce(bounds)
+    if context.rows is not None:
+        _warn(looks.too_few(context.rows))
     account.charge(budget, f"dp_glm: {formula}")
-    if public and not counted:
-        _warn(too_few(planned, cost, reader.rows))
-    design = build(buy_bounds(reader, known, bounds))
-    reader = every_row(reader, design, request.protection)
-    seen = look(
-        LookTable(reader, design, model.described(design), opened),
-        family_of(request.asked.family, design.response.hi),
-    )
-    facts = CallFacts(
-        formula=formula,
-        fit="fixed",
-        budget=request.budget,
-        rows=reader.rows if public else None,
-        passes=reader.passes,
-        bounds=bounds_sources(design.needed, unbounded),
-        account=account,
-    )
-    return family_results(model, design, seen, facts)
+    if context.uncounted:
+        _warn(looks.too_few(reader.rows))
+    design = context.design(bounds)
+    table = looks.table(design, opened)
+    seen = look(table, model.family(design))
+    facts = context.facts(design, account, formula).after(table.reader)
+    result: GLMResults = fitted(model, design, model.columns(design), seen, facts)
+    return result
 
 
 def _warn(few: str) -> None:
     if few:
-        warnings.warn(f"{few} Intervals may be missing.", DpregWarning, stacklevel=4)
+        warn(f"{few} Intervals may be missing.")

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpreg.api.mistakes import check_known_rows, check_schema_names
+from dpreg.api.context import check_known_rows, check_schema_names
 from dpreg.errors import ArgumentError, SchemaError, did_you_mean, shown
 from dpreg.estimation.classic import Estimate
 from dpreg.formula.where import where_of

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from dpreg.api.adaptive import every_row, linear_results, looks_or_reason
-from dpreg.api.coefficients import (
-    CallFacts,
+from dpreg.api.context import CallFacts, Context, open_table
+from dpreg.api.few import check_few, objective_fit
+from dpreg.api.looks import LinearModel, Looks, fitted
+from dpreg.api.moments import (
     announce_wide_factors,
+    joint_fit,
     perturbed_fit,
-    share_of_bounds,
+    too_wide,
     unit_ball_rows,
 )
-from dpreg.api.few import check_few, objective_fit
-from dpreg.api.joint import joint_fit, too_wide
-from dpreg.api.mistakes import check_known_rows, check_schema_names
 from dpreg.api.recorded import recorded
 from dpreg.api.signatures import Amount, SchemaLike, Table
 from dpreg.arguments import renamed_method
@@ -28,31 +27,17 @@ from dpreg.estimation.few import open_few
 from dpreg.estimation.gram import NOISES
 from dpreg.estimation.held import can_hold
 from dpreg.estimation.scaling import SCALINGS
-from dpreg.formula.bounds import (
-    announce,
-    bounds_sources,
-    buy_bounds,
-    check_table,
-    open_bounds,
-    with_stand_ins,
-)
-from dpreg.formula.design import Design, build_design, undeclared
-from dpreg.looks.described import Described
+from dpreg.formula.bounds import announce
+from dpreg.formula.design import Design, build_design
 from dpreg.looks.families import Linear
 from dpreg.looks.loop import look
 from dpreg.looks.plan import NOISES as LOOK_NOISES
-from dpreg.looks.plan import LookPlan
-from dpreg.looks.table import Table as LookTable
 from dpreg.moments import read_moments
 from dpreg.options import MethodLike, unpacked
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
 from dpreg.request import Request, choice, positive, text, truth
 from dpreg.results.regression import RegressionResults
-from dpreg.schema import Schema
-from dpreg.sources import as_source
-from dpreg.sources.persons import Persons
-from dpreg.sources.reader import Reader, showing
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
@@ -83,7 +68,6 @@ class OLSRequest(Request):
     scaling: str
     clip: Fraction
     center: bool
-    shares: Mapping[str, Any] | None
 
     @classmethod
     def of(cls, call: Mapping[str, Any]) -> OLSRequest:
@@ -102,7 +86,6 @@ class OLSRequest(Request):
             noise=_noise(call["noise"], method),
             clip=positive(call["clip"], "clip", Fraction(1)),
             center=center,
-            shares=call["shares"],
         )
         _check_together(request)
         return request
@@ -234,116 +217,177 @@ def dp_ols(
     ['Intercept', 'disea', 'lpi']
     """
     request = OLSRequest.of(unpacked(locals()))
-    showing(progress)
-    persons = Persons.of(request.protection, request.seed)
-    reader = Reader(as_source(data), progress, persons)
-    source = reader.source
-    known = Schema.from_any(schema)
-    check_schema_names(known, source)
-    unbounded = undeclared(formula, known, source)
+    reader, known = open_table(request, data, schema, progress)
     build = partial(build_design, formula, clip=request.clip, center=request.center)
-    trial = with_stand_ins(build, known, unbounded)
-    public = request.protection.n_is_public
-    passes = check_table(reader, trial.types, unbounded, counted=public and bool(unbounded))
-    check_known_rows(reader, public, columns=len(trial.columns))
-    share = share_of_bounds(request.shares, unbounded)
+    context = Context.of(request, reader, known, formula, build, shares=shares)
+    estimators = [make(context, request) for make in ESTIMATORS[request.method]]
+    first, *others = estimators
     account = request.account()
-    bounds = open_bounds(account, unbounded, share)
-    cost = Budget(request.budget.eps * (1 - share), request.budget.delta)
-    counted = source.rows if public else None
-    plan = _plan(request, trial, reader, cost, passes, counted)
+    bounds = context.bounds(account)
+    reason = first.refuses(context.rows)
     # A public number of rows that only a pass would tell is counted after the charge, and decides.
-    uncounted = isinstance(plan, LookPlan) and request.method == "auto"
-    uncounted = uncounted and public and counted is None
-    if request.method == "objective":
-        check_few(trial, reader, cost, request.protection, passes)
-    if request.perturbed:
-        _check_claim(request, cost)
-        if (counted or 0) * len(trial.columns) > MOST_CELLS:
-            raise ArgumentError(
-                f'method="{request.method}" is proved for tables of up to 2**44 cells, and this '
-                "one has more: leave method out."
-            )
-    looks = alone = account
+    uncounted = bool(others) and not reason and context.uncounted
+    if reason:
+        (first,) = others
+    accounts = [account]
     if uncounted:
-        looks, alone = (Account(account.protection, cost, account.rng) for _ in range(2))
-        account.either(looks, alone)
-    opened = plan.open(looks) if isinstance(plan, LookPlan) else None
-    few = open_few(account, cost.eps) if request.method == "objective" else None
-    part = None
-    if uncounted or not (opened or few):
-        line = "gram" if request.method == "auto" else request.method
-        part = alone.line("coefficients", f"{line} release", request.spent(cost))
-    announce(bounds, stacklevel=3)
-    wide = partial(announce_wide_factors, trial, noise=request.noise, stacklevel=3)
-    if opened is None and part is not None and not request.perturbed:
-        wide(counted, cost, request.protection)
+        accounts = [Account(account.protection, context.cost, account.rng) for _ in estimators]
+        account.either(*accounts)
+    tried = estimators if uncounted else [first]
+    opened = [one.open(own) for one, own in zip(tried, accounts, strict=True)]
+    announce(bounds)
+    if not uncounted:
+        first.announce(context.rows)
     account.charge(budget, f"dp_ols: {formula}")
+    place = 0
     if uncounted:
-        plan = _plan(request, trial, reader, cost, passes, reader.rows)
-        account.take(alone if isinstance(plan, str) else looks)
-        if isinstance(plan, str):
-            opened = None
-            wide(reader.rows, cost, request.protection)
-    bounded = buy_bounds(reader, known, bounds)
-    design = trial if bounded is known else build(bounded)
-    columns = [column for term in design.terms for column in term.columns]
-    facts = CallFacts(
-        formula=formula,
-        fit="fixed",
-        budget=request.budget,
-        rows=None,
-        passes=reader.passes,
-        bounds=bounds_sources(design.needed, unbounded),
-        account=account,
-        notes=(f'method="gram": {plan.rstrip(".")}.',) if isinstance(plan, str) else (),
-    )
-    if opened is not None:
-        reader = every_row(reader, design, request.protection)
-        described = Described(tuple(range(1, len(design.columns))), levels=design.levels)
-        seen = look(LookTable(reader, design, described, opened), Linear())
-        facts = facts.after(reader.rows if public else None, reader.passes)
-        return linear_results(design, columns, seen, facts)
-    if few is not None:
-        return objective_fit(design, columns, reader, few, facts)
-    assert part is not None
-    unit_ball = unit_ball_rows(design, columns, request.scaling) if request.perturbed else None
-    (moments,) = read_moments(reader, design if unit_ball is None else unit_ball)
-    facts = facts.after(moments.rows if public else None, reader.passes)
-    if unit_ball is None:
-        return joint_fit(design, columns, moments, facts, part, request.noise)
-    return perturbed_fit(
-        unit_ball, moments, facts, part, method=request.method, noise=request.constants
-    )
+        reason = first.refuses(reader.rows)
+        place = int(bool(reason))
+        account.take(accounts[place])
+        tried[place].announce(reader.rows)
+    design = context.design(bounds)
+    facts = context.facts(design, account, formula)
+    if reason:
+        facts = replace(facts, notes=(f'method="gram": {reason.rstrip(".")}.',))
+    return tried[place].fit(opened[place], design, facts)
 
 
-def _plan(
-    request: OLSRequest,
-    design: Design,
-    reader: Reader,
-    cost: Budget,
-    passes: int,
-    rows: int | None,
-) -> LookPlan | str | None:
-    """Return the plan of looks; None where none are asked for, or why there are none."""
-    if request.method not in ("auto", "adaptive"):
-        return None
-    if request.method == "auto" and (reason := too_wide(design, cost)):
+class Estimator(Protocol):
+    """A way to fit a fixed formula; "auto" is a list of them, and a refusal is the note."""
+
+    def refuses(self, rows: int | None) -> str:
+        """Return why this is not the way, given a public number of rows; "" if it is.
+
+        Raises
+        ------
+        ArgumentError, DataError
+            Where the caller asked for this one alone.
+        """
+
+    def open(self, account: Account) -> Any:
+        """Open its lines."""
+
+    def announce(self, rows: int | None) -> None:
+        """Warn of what it will not do well, before the charge."""
+
+    def fit(self, opened: Any, design: Design, facts: CallFacts) -> RegressionResults:
+        """Read the rows, release and fit, after the charge."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ByLooks:
+    context: Context
+    request: OLSRequest
+
+    @property
+    def looks(self) -> Looks:
+        context, request = self.context, self.request
+        return Looks(
+            context=context,
+            model=LinearModel(),
+            cost=context.cost,
+            passes=context.passes,
+            noise=request.noise,
+            asked=request.method == "adaptive",
+        )
+
+    def refuses(self, rows: int | None) -> str:
+        context, request = self.context, self.request
+        if request.method == "auto" and (reason := too_wide(context.trial, context.cost)):
+            return reason
+        reason, reader = self.looks.refuses(rows), context.reader
+        again = reader.persons is None and can_hold(reader) and reader.rereadable
+        if reason and again and context.trial.has_intercept and request.noise is None:
+            reason += ' method="objective" gives nearer coefficients, without intervals'
         return reason
-    plan = looks_or_reason(
-        design,
-        reader,
-        cost,
-        request.protection,
-        method=request.method,
-        noise=request.noise,
-        passes=passes,
-        rows=rows,
-    )
-    again = reader.persons is None and can_hold(reader) and reader.rereadable
-    if isinstance(plan, str) and again and design.has_intercept and request.noise is None:
-        return f'{plan} method="objective" gives nearer coefficients, without intervals'
-    return plan
+
+    def open(self, account: Account) -> Any:
+        return self.looks.plan().open(account)
+
+    def announce(self, rows: int | None) -> None:
+        return
+
+    def fit(self, opened: Any, design: Design, facts: CallFacts) -> RegressionResults:
+        table = self.looks.table(design, opened)
+        seen = look(table, Linear())
+        facts = facts.after(table.reader)
+        result: RegressionResults = fitted(LinearModel(), design, columns_of(design), seen, facts)
+        return result
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ByMoments:
+    context: Context
+    request: OLSRequest
+
+    def refuses(self, rows: int | None) -> str:
+        if self.request.perturbed:
+            _check_claim(self.request, self.context.cost)
+            if (rows or 0) * len(self.context.trial.columns) > MOST_CELLS:
+                raise ArgumentError(
+                    f'method="{self.request.method}" is proved for tables of up to 2**44 cells, '
+                    "and this one has more: leave method out."
+                )
+        return ""
+
+    def open(self, account: Account) -> Any:
+        request = self.request
+        line = "gram" if request.method == "auto" else request.method
+        return account.line("coefficients", f"{line} release", request.spent(self.context.cost))
+
+    def announce(self, rows: int | None) -> None:
+        if not self.request.perturbed:
+            context, request = self.context, self.request
+            announce_wide_factors(
+                context.trial, rows, context.cost, request.protection, request.noise
+            )
+
+    def fit(self, opened: Any, design: Design, facts: CallFacts) -> RegressionResults:
+        request, reader, columns = self.request, self.context.reader, columns_of(design)
+        ball = unit_ball_rows(design, columns, request.scaling) if request.perturbed else None
+        (moments,) = read_moments(reader, design if ball is None else ball)
+        facts = facts.after(reader)
+        if ball is None:
+            return joint_fit(design, columns, moments, facts, opened, request.noise)
+        noise = request.constants
+        return perturbed_fit(ball, moments, facts, opened, method=request.method, noise=noise)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ByObjective:
+    context: Context
+    request: OLSRequest
+
+    def refuses(self, rows: int | None) -> str:
+        context = self.context
+        protection, cost = self.request.protection, context.cost
+        check_few(context.trial, context.reader, cost, protection, context.passes)
+        return ""
+
+    def open(self, account: Account) -> Any:
+        return open_few(account, self.context.cost.eps)
+
+    def announce(self, rows: int | None) -> None:
+        return
+
+    def fit(self, opened: Any, design: Design, facts: CallFacts) -> RegressionResults:
+        return objective_fit(design, columns_of(design), self.context.reader, opened, facts)
+
+
+ESTIMATORS: Final[Mapping[str, tuple[Callable[[Context, OLSRequest], Estimator], ...]]] = {
+    "auto": (_ByLooks, _ByMoments),
+    "adaptive": (_ByLooks,),
+    "gram": (_ByMoments,),
+    "objective": (_ByObjective,),
+    "ssp": (_ByMoments,),
+    "adassp": (_ByMoments,),
+}
+"""The ways of each method, in the order in which they are tried."""
+
+
+def columns_of(design: Design) -> list[int]:
+    """Return the stored columns of all terms."""
+    return [column for term in design.terms for column in term.columns]
 
 
 def _check_claim(request: OLSRequest, cost: Budget) -> None:

@@ -1,40 +1,26 @@
-"""`dp_select`: private choice of the variables of a linear model, from a formula to a result.
+"""`dp_select`: private choice of the variables of a model, from a formula to a result.
 
-Read downwards: the arguments become a `SelectionRequest`; design, space and budget are settled from
-public facts (`dpreg.selection.preparation`); the ledger is charged; the rows are read once
-(`dpreg.selection.run`); a mechanism draws; the result holds what was drawn and what is public.
+Read downwards: the arguments become a `SelectionRequest`; a selector, looks or the paper's method,
+is settled from public facts and opens its lines (`dpreg.api.select_route`); the ledger is charged;
+the selector reads the rows, draws, and makes the result.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dpreg.api.coefficients import CallFacts
-from dpreg.api.joint import joint_fit
-from dpreg.api.mistakes import check_known_rows, check_schema_names
+from dpreg.api.context import check_known_rows, open_table
 from dpreg.api.recorded import recorded
-from dpreg.api.select_adaptive import select_adaptive
-from dpreg.api.select_family import select_family
+from dpreg.api.select_adaptive import select_family
 from dpreg.api.select_route import route
-from dpreg.api.selected import columns_of_terms, columns_of_units, formula_of, named, of_call
 from dpreg.api.signatures import Amount, SchemaLike, Table
-from dpreg.formula.bounds import bounds_sources, buy_bounds
-from dpreg.formula.design import Design
+from dpreg.formula.bounds import announce
 from dpreg.looks.model import family_asked
 from dpreg.options import FamilyLike, MethodLike, unpacked
 from dpreg.request import SelectionRequest
-from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
-from dpreg.schema import Schema
-from dpreg.selection import run
-from dpreg.selection.preparation import Preparation, design_of, space_of
-from dpreg.selection.space import Space
-from dpreg.sources import as_source
-from dpreg.sources.persons import Persons
-from dpreg.sources.reader import Reader, showing
+from dpreg.sources.reader import showing
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
@@ -193,79 +179,13 @@ def dp_select(
     """
     call = unpacked(locals())
     request = SelectionRequest.of(call)
-    asked = family_asked(request, call)
-    shown = showing(progress)
-    persons = Persons.of(request.protection, request.seed)
-    reader = Reader(as_source(data), progress, persons)
-    known = Schema.from_any(schema)
-    check_schema_names(known, reader.source)
+    asked, shown = family_asked(request, call), showing(progress)
+    reader, known = open_table(request, data, schema, progress)
     check_known_rows(reader, request.protection.n_is_public)
     if asked is not None:
-        return select_family(request, asked, known, reader, budget, progress)
-    routed = route(request, known, reader)
-    account = routed.account
-    routed.charge(budget, f"dp_select: {formula}")
-    way = routed.decided(reader)
-    if way.adaptive is not None:
-        return select_adaptive(way, way.adaptive, reader, account, progress)
-    request, preparation = way.request, way.preparation
-    parts = preparation.parts
-    bounded = buy_bounds(reader, preparation.schema, parts.bounds)
-    design = design_of(request, bounded)
-    space = space_of(request, design)
-    rows = run.read_rows(request, design, reader, account.rng)
-    tuning = run.tune(request, parts, design, rows)
-    selection = run.select(request, preparation, tuning, space, rows.selecting, progress=shown)
-    drawn = Counter(selection.models).most_common(1)[0][0]
-    columns = columns_of_units(space, drawn)
-    facts = CallFacts(
-        formula=formula_of(design, columns),
-        fit=request.fit or "fixed",
-        budget=request.budget,
-        rows=rows.n,
-        passes=reader.passes,
-        bounds=bounds_sources(design.needed, preparation.unbounded),
-        account=account,
-        notes=way.notes,
-    )
-    regression = None
-    if rows.fitting is not None and parts.fit is not None:
-        unremarked = replace(facts, notes=())
-        regression = joint_fit(design, columns, rows.fitting, unremarked, parts.fit)
-    return _results(
-        request, preparation, design, space, tuning, selection, drawn, facts, regression
-    )
-
-
-def _results(
-    request: SelectionRequest,
-    preparation: Preparation,
-    design: Design,
-    space: Space,
-    tuning: run.Tuning,
-    selection: run.Selection,
-    drawn: tuple[int, ...],
-    facts: CallFacts,
-    regression: RegressionResults | None,
-) -> SelectionResults:
-    clip = request.clip
-    squared = clip**2 if request.method == "pcls" else 1
-    return SelectionResults(
-        **of_call(request, design, space, facts, drawn),
-        formula=design.formula,
-        response=design.response.name,
-        columns=columns_of_terms(design, space, request.units),
-        models=tuple(named(design, space, units) for units in selection.models),
-        selected_formula=facts.formula,
-        method=request.method,
-        mechanism=preparation.draws.mechanism,
-        engine=preparation.engine,
-        radius=tuning.rho * clip,
-        radius_source=request.radius_source,
-        penalty=request.penalty if isinstance(request.penalty, str) else "given",
-        phi=selection.phi * squared,
-        psi=selection.psi * squared,
-        sigma2=None if tuning.sigma2 is None else tuning.sigma2 * clip**2,
-        notes=facts.notes,
-        regression=regression,
-    )
+        return select_family(request, asked, known, reader, budget)
+    routed = route(request, known, reader, shown)
+    announce(routed.way.bounds)
+    routed.account.charge(budget, f"dp_select: {formula}")
+    way, notes = routed.decided(reader)
+    return way.choose(routed.account, notes)

@@ -9,85 +9,163 @@ count then decides which of them draws.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
-from dpreg.api.adaptive import looks_or_reason
-from dpreg.api.coefficients import exclusive_groups
+from dpreg.api.context import CallFacts
+from dpreg.api.looks import formula_of
+from dpreg.api.moments import joint_fit
+from dpreg.api.select_adaptive import ByLooks
+from dpreg.api.selected import columns_of_terms, columns_of_units, named, of_call
 from dpreg.errors import ArgumentError
-from dpreg.formula.bounds import announce, check_table, open_bounds, with_stand_ins
-from dpreg.formula.design import Design, undeclared
-from dpreg.looks.need import too_few
-from dpreg.looks.plan import LookPlan, Opened, fresh_share, plan_looks
+from dpreg.formula.bounds import bounds_sources, buy_bounds
+from dpreg.formula.design import Design
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget, decimal_string
 from dpreg.request import SHARES, SelectionRequest
+from dpreg.results.regression import RegressionResults
+from dpreg.results.selection import SelectionResults
 from dpreg.schema import Schema
+from dpreg.selection import run
 from dpreg.selection.estimates import noisy_rows
 from dpreg.selection.preparation import Preparation, design_of, prepare, space_of
+from dpreg.selection.space import Space
 from dpreg.sources.reader import Reader
 
-if TYPE_CHECKING:
-    from dpreg.privacy.ledger import Ledger
-
-__all__ = ["AdaptiveCall", "Route", "Way", "route"]
+__all__ = ["ByPaper", "Route", "Way", "route"]
 
 
-@dataclass(frozen=True, slots=True)
-class AdaptiveCall:
-    """What a selection by looks settles before a row is read.
-
-    Attributes
-    ----------
-    design : Design
-        With placeholders for the bounds that are bought.
-    schema : Schema
-        As declared; the columns of `unbounded` are missing from it.
-    unbounded : tuple of str
-        Columns, read as numbers, whose bounds are bought.
-    bounds : mapping of str to Part
-    opened : Opened
-    cost : Budget
-        Of the looks.
-    """
-
-    design: Design
-    schema: Schema
-    unbounded: tuple[str, ...]
-    bounds: Mapping[str, Part]
-    opened: Opened
-    cost: Budget
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """One way to select: one of the two fields is None.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByPaper:
+    """A selection by PCLS or PCPL: a selector as `ByLooks` is one.
 
     Attributes
     ----------
     request : SelectionRequest
-        Its method is not "auto", and its budget that of the whole call.
-    account : Account
-        Its lines.
-    adaptive : AdaptiveCall or None
-    paper : Preparation or None
-    notes : tuple of str
+    reader : Reader
+    schema : Schema
+        As declared.
+    shown : bool
+        Whether bars are shown.
+    whole : Budget
+        Of the whole call, a count included.
     """
 
     request: SelectionRequest
+    reader: Reader
+    schema: Schema
+    shown: bool
+    whole: Budget
+
+    def open(self, account: Account) -> Preparation:
+        """Refuse what cannot be done, and open the lines."""
+        return prepare(self.request, self.schema, self.reader, account)
+
+    def choose(
+        self, opened: Preparation, account: Account, notes: tuple[str, ...]
+    ) -> SelectionResults:
+        """Read the rows, draw models, and fit the one that is drawn most often.
+
+        Parameters
+        ----------
+        opened : Preparation
+        account : Account
+            Of the whole call, charged.
+        notes : tuple of str
+        """
+        request, parts, reader = replace(self.request, budget=self.whole), opened.parts, self.reader
+        bounded = buy_bounds(reader, opened.schema, parts.bounds)
+        design = design_of(request, bounded)
+        space = space_of(request, design)
+        rows = run.read_rows(request, design, reader, account.rng)
+        tuning = run.tune(request, parts, design, rows)
+        selection = run.select(request, opened, tuning, space, rows.selecting, progress=self.shown)
+        drawn = Counter(selection.models).most_common(1)[0][0]
+        columns = columns_of_units(space, drawn)
+        facts = CallFacts(
+            formula=formula_of(design, columns),
+            fit=request.fit or "fixed",
+            budget=self.whole,
+            rows=rows.n,
+            passes=reader.passes,
+            bounds=bounds_sources(design.needed, opened.unbounded),
+            account=account,
+            notes=notes,
+        )
+        regression = None
+        if rows.fitting is not None and parts.fit is not None:
+            unremarked = replace(facts, notes=())
+            regression = joint_fit(design, columns, rows.fitting, unremarked, parts.fit)
+        return _results(request, opened, design, space, tuning, selection, drawn, facts, regression)
+
+
+def _results(
+    request: SelectionRequest,
+    preparation: Preparation,
+    design: Design,
+    space: Space,
+    tuning: run.Tuning,
+    selection: run.Selection,
+    drawn: tuple[int, ...],
+    facts: CallFacts,
+    regression: RegressionResults | None,
+) -> SelectionResults:
+    clip = request.clip
+    squared = clip**2 if request.method == "pcls" else 1
+    return SelectionResults(
+        **of_call(request, design, space, facts, drawn),
+        formula=design.formula,
+        response=design.response.name,
+        columns=columns_of_terms(design, space, request.units),
+        models=tuple(named(design, space, units) for units in selection.models),
+        selected_formula=facts.formula,
+        method=request.method,
+        mechanism=preparation.draws.mechanism,
+        engine=preparation.engine,
+        radius=tuning.rho * clip,
+        radius_source=request.radius_source,
+        penalty=request.penalty if isinstance(request.penalty, str) else "given",
+        phi=selection.phi * squared,
+        psi=selection.psi * squared,
+        sigma2=None if tuning.sigma2 is None else tuning.sigma2 * clip**2,
+        notes=facts.notes,
+        regression=regression,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to select, its lines open in an account.
+
+    Attributes
+    ----------
+    selector : ByLooks or ByPaper
+    account : Account
+    opened : object
+        What the selector opened there.
+    """
+
+    selector: ByLooks | ByPaper
     account: Account
-    adaptive: AdaptiveCall | None
-    paper: Preparation | None
-    notes: tuple[str, ...] = ()
+    opened: Any
+
+    @classmethod
+    def of(cls, selector: ByLooks | ByPaper, account: Account) -> Way:
+        """Open a way."""
+        return cls(selector, account, selector.open(account))
 
     @property
-    def preparation(self) -> Preparation:
-        """What the paper's method settled; only where this way is its."""
-        assert self.paper is not None
-        return self.paper
+    def bounds(self) -> Mapping[str, Part]:
+        """The lines of the bounds that are bought."""
+        opened = self.opened
+        return opened.parts.bounds if isinstance(opened, Preparation) else opened[0]
+
+    def choose(self, account: Account, notes: tuple[str, ...]) -> SelectionResults:
+        """Select, after the charge, by the account of the whole call."""
+        return self.selector.choose(self.opened, account, notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,54 +174,48 @@ class Route:
 
     Attributes
     ----------
+    asked : SelectionRequest
+        As the caller put it.
     account : Account
         Of the whole call, not yet charged.
     way : Way
         The only one, or that of looks.
     otherwise : Way or None
         Where the count finds too few rows.
-    asked : SelectionRequest or None
-        As the caller put it; where a count decides.
     count : Part or None
         Of a private number of rows.
+    notes : tuple of str
     """
 
+    asked: SelectionRequest
     account: Account
     way: Way
     otherwise: Way | None = None
-    asked: SelectionRequest | None = None
     count: Part | None = None
+    notes: tuple[str, ...] = ()
 
-    def charge(self, ledger: Ledger | None, label: str) -> None:
-        """Announce bounds that are bought, and charge the whole."""
-        if self.way.adaptive is not None:
-            announce(self.way.adaptive.bounds, stacklevel=4)
-        elif self.way.paper is not None:
-            announce(self.way.paper.parts.bounds, stacklevel=4)
-        self.account.charge(ledger, label)
-
-    def decided(self, reader: Reader) -> Way:
+    def decided(self, reader: Reader) -> tuple[Way, tuple[str, ...]]:
         """Return the way to go, after the charge; counts the rows where that decides."""
-        call = self.way.adaptive
-        if self.otherwise is None or self.asked is None or call is None:
-            return self.way
+        by_looks = self.way.selector
+        if self.otherwise is None or not isinstance(by_looks, ByLooks):
+            return self.way, self.notes
         rows, has, bought = reader.rows, "has", ""
         if self.count is not None:
             rows = noisy_rows(rows, self.count)
             bought = f"(counted with noise, at eps = {decimal_string(self.count.cost.eps)})"
             has = f"has {bought} about"
-        short = too_few(_planned_at(call), call.cost, rows, has)
+        short = by_looks.looks.too_few(rows, has)
         if short:
             self.account.take(self.otherwise.account)
-            return replace(self.otherwise, notes=_notes_of_paper(self.asked, short))
+            return self.otherwise, _notes_of_paper(self.asked, short)
         self.account.take(self.way.account)
         if not bought:
-            return self.way
+            return self.way, ()
         told = f"The number of rows is private. Looks were taken for about {rows:,} {bought}."
-        return replace(self.way, notes=(told,))
+        return self.way, (told,)
 
 
-def route(request: SelectionRequest, schema: Schema, reader: Reader) -> Route:
+def route(request: SelectionRequest, schema: Schema, reader: Reader, shown: bool) -> Route:
     """Settle the method of a selection, from public facts, and open all that it may draw.
 
     Parameters
@@ -151,92 +223,43 @@ def route(request: SelectionRequest, schema: Schema, reader: Reader) -> Route:
     request : SelectionRequest
     schema : Schema
     reader : Reader
+    shown : bool
+        Whether bars are shown.
     """
+    account, whole = request.account(), request.budget
+    paper = ByPaper(request=request, reader=reader, schema=schema, shown=shown, whole=whole)
     if request.method not in ("auto", "adaptive"):
-        return _by_the_paper(request, schema, reader, ())
+        return Route(request, account, Way.of(paper, account))
     public = request.protection.n_is_public
     known = public and reader.source.rows is not None
     counts = request.method == "auto" and not known
     share = SHARES["count"] if counts and not public else Fraction(0)
-    planned = _reason(request) or _planned(request, schema, reader, share)
-    if isinstance(planned, str):
-        method, fit = "pcls", _fit_of_paper(request)
-        notes = _notes_of_paper(request, planned)
-        return _by_the_paper(replace(request, method=method, fit=fit), schema, reader, notes)
-    adaptive_request = replace(request, method="adaptive", fit=_fit(request))
+    reason, by_looks = _reason(request), None
+    if not reason:
+        by_looks = ByLooks.of(request, reader, schema, counted_at=share)
+        if request.method == "adaptive" and len(by_looks.context.trial.columns) < 2:
+            raise ArgumentError('method="adaptive" needs columns to look at: use method="pcls".')
+        reason = by_looks.looks.refuses(by_looks.context.rows)
+    fallen = replace(request, method="pcls", fit=_fit_of_paper(request))
+    paper = replace(paper, request=fallen)
+    if by_looks is None or reason:
+        notes = _notes_of_paper(request, reason)
+        return Route(request, account, Way.of(paper, account), notes=notes)
+    asked = replace(
+        request, method="adaptive", fit="fresh" if request.fit == "auto" else request.fit
+    )
+    by_looks = replace(by_looks, request=asked)
     if not counts:
-        account = request.account()
-        return Route(account, Way(adaptive_request, account, _opened(planned, account), None))
-    return _either(request, adaptive_request, planned, schema, reader, share)
-
-
-@dataclass(frozen=True, slots=True)
-class _Planned:
-    """A call by looks before its account is opened."""
-
-    design: Design
-    schema: Schema
-    unbounded: tuple[str, ...]
-    share: Fraction
-    plan: LookPlan
-    cost: Budget
-
-
-def _either(
-    request: SelectionRequest,
-    adaptive_request: SelectionRequest,
-    planned: _Planned,
-    schema: Schema,
-    reader: Reader,
-    share: Fraction,
-) -> Route:
-    """Open the count, where it is bought, and both ways to select at what it leaves of eps."""
-    account = request.account()
-    whole = request.budget
+        return Route(request, account, Way.of(by_looks, account))
     count = None
     if share:
         count = account.line("number of rows", "laplace", Budget(whole.eps * share))
     rest = Budget(whole.eps * (1 - share), whole.delta)
-    looks, paper = (Account(request.protection, rest, account.rng) for _ in range(2))
-    way = Way(adaptive_request, looks, _opened(planned, looks), None)
-    fallen = replace(request, method="pcls", fit=_fit_of_paper(request), budget=rest)
-    prepared = prepare(fallen, schema, reader, paper)
-    otherwise = Way(replace(fallen, budget=whole), paper, None, prepared)
-    account.either(looks, paper)
-    return Route(account, way, otherwise, request, count)
-
-
-def _by_the_paper(
-    request: SelectionRequest, schema: Schema, reader: Reader, notes: tuple[str, ...]
-) -> Route:
-    prepared = prepare(request, schema, reader)
-    return Route(prepared.account, Way(request, prepared.account, None, prepared, notes))
-
-
-def _opened(planned: _Planned, account: Account) -> AdaptiveCall:
-    bounds = open_bounds(account, planned.unbounded, planned.share)
-    return AdaptiveCall(
-        planned.design,
-        planned.schema,
-        planned.unbounded,
-        bounds,
-        planned.plan.open(account),
-        planned.cost,
-    )
-
-
-def _planned_at(call: AdaptiveCall) -> Callable[..., LookPlan]:
-    """Return what plans the looks of a call at another cost."""
-    plan, design = call.opened.plan, call.design
-    columns = len(design.columns) - 1
-    return partial(
-        plan_looks,
-        columns,
-        protection=plan.protection,
-        exclusive=exclusive_groups(design, range(columns + 1)),
-        chooses=True,
-        later=plan.later,
-    )
+    looks, other = (Account(request.protection, rest, account.rng) for _ in range(2))
+    way = Way.of(by_looks, looks)
+    otherwise = Way.of(replace(paper, request=replace(fallen, budget=rest)), other)
+    account.either(looks, other)
+    return Route(request, account, way, otherwise, count)
 
 
 def _reason(request: SelectionRequest) -> str:
@@ -248,50 +271,6 @@ def _reason(request: SelectionRequest) -> str:
     if request.fit == "share":
         return 'only it takes fit="share"'
     return ""
-
-
-def _planned(
-    request: SelectionRequest, schema: Schema, reader: Reader, counted_at: Fraction
-) -> _Planned | str:
-    """Plan the looks of a selection by looks, or say why there are none; opens and charges nothing.
-
-    `counted_at` is the share of eps that a count of the rows takes before.
-    """
-    unbounded = undeclared(request.formula, schema, reader.source)
-    trial = with_stand_ins(partial(design_of, request), schema, unbounded)
-    space_of(request, trial)
-    if request.method == "adaptive" and len(trial.columns) < 2:
-        raise ArgumentError('method="adaptive" needs columns to look at: use method="pcls".')
-    counted = request.protection.n_is_public and bool(unbounded)
-    passes = check_table(reader, trial.types, unbounded, counted=counted)
-    if "bounds" in request.shares and not unbounded:
-        raise ArgumentError("shares names bounds, which this call does not need.")
-    share = request.shares.get("bounds", SHARES["bounds"]) if unbounded else Fraction(0)
-    later = Fraction(0)
-    if _fit(request) == "fresh":
-        later = request.shares.get("fit", fresh_share(request.budget.delta))
-    cost = Budget(request.budget.eps * (1 - counted_at) * (1 - share), request.budget.delta)
-    public = request.protection.n_is_public
-    plan = looks_or_reason(
-        trial,
-        reader,
-        cost,
-        request.protection,
-        method=request.method,
-        noise=None,
-        passes=passes + (counted_at > 0),
-        rows=reader.source.rows if public else None,
-        chooses=True,
-        later=later,
-    )
-    if isinstance(plan, str):
-        return plan
-    return _Planned(trial, schema, unbounded, share, plan, cost)
-
-
-def _fit(request: SelectionRequest) -> str | None:
-    """Return how looks fit: their default where the caller named no way."""
-    return "fresh" if request.fit == "auto" else request.fit
 
 
 def _fit_of_paper(request: SelectionRequest) -> str | None:

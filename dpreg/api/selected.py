@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpreg.api.coefficients import CallFacts
+from dpreg.api.context import CallFacts
 from dpreg.choice import Choice
 from dpreg.formula.design import Design
 from dpreg.request import SelectionRequest
@@ -20,7 +20,6 @@ __all__ = [
     "columns_of_terms",
     "columns_of_units",
     "errors_of",
-    "formula_of",
     "hidden",
     "named",
     "of_call",
@@ -47,18 +46,6 @@ def columns_of_terms(design: Design, space: Space, units: str) -> dict[str, tupl
 def named(design: Design, space: Space, units: Iterable[int]) -> tuple[str, ...]:
     """Name a model: kept terms first, then its units in the order of the formula."""
     return design.keep + tuple(space.units[unit] for unit in sorted(units))
-
-
-def formula_of(design: Design, columns: Sequence[int]) -> str:
-    """Write the formula of a model; a factor's columns stand for the whole factor."""
-    inside = [
-        term.name
-        for term in design.terms
-        if 0 not in term.columns and not set(columns).isdisjoint(term.columns)
-    ]
-    constant = 0 in columns
-    right = " + ".join(inside) or ("1" if constant else "0")
-    return f"{design.response.name} ~ {right}{'' if constant or not inside else ' - 1'}"
 
 
 def of_call(

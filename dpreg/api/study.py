@@ -4,7 +4,8 @@ Studies are **curator only**: they compute exactly what a mechanism hides. They 
 arguments as `dpreg.dp_select` does, run its stages up to the draw, and take the law of the draw in
 place of a draw.
 
-Tested in `tests/study/test_selection.py` and `tests/study/test_simulation.py`.
+Tested in `tests/study/test_selection.py`, `tests/study/test_adaptive.py` and
+`tests/study/test_simulation.py`.
 """
 
 from __future__ import annotations
@@ -17,19 +18,22 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpreg.api.study_adaptive import OF_ALL, adaptive_study
+from dpreg.api.select_adaptive import ByLooks
 from dpreg.arguments import known_alone, renamed_method
 from dpreg.errors import ArgumentError
+from dpreg.formula.design import undeclared
 from dpreg.options import PCLS, MethodLike, unpacked
 from dpreg.planning.arguments import sized
 from dpreg.privacy.budget import exact
 from dpreg.privacy.mechanisms import MECHANISMS
 from dpreg.privacy.protection import NEIGHBORS
 from dpreg.request import SelectionRequest, choice, count, inclusions, names
+from dpreg.schema import Schema
 from dpreg.signatures import Amount, Amounts, SchemaLike, Table, Texts
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader, showing
-from dpreg.study.results import AdaptiveStudy, SelectionStudy
+from dpreg.study.adaptive import simulate_choices
+from dpreg.study.results import AdaptiveStudy, SelectionStudy, facts_of
 from dpreg.study.selection import study
 from dpreg.study.simulated import SimulationStudy
 from dpreg.study.simulation import OBSERVED, SimulationDesign, run
@@ -39,8 +43,15 @@ __all__ = ["selection_study", "simulation_study"]
 
 _MOST_COLUMNS: Final = 12
 _SCALES: Final = ("range", "paper")
-_STUDIED: Final = {"delta": 0, "method": "pcls", **OF_ALL}
-"""Arguments of `dp_select` that are the same in every study of the paper's method."""
+_OF_ALL: Final[Mapping[str, Any]] = {
+    "shares": None,
+    "draws": 1,
+    "fit": None,
+    "unsafe_seed": None,
+}
+"""Arguments of `dp_select` that are the same in every study of a selection."""
+_STUDIED: Final = {"delta": 0, "method": "pcls", **_OF_ALL}
+"""Those that are the same in every study of the paper's method."""
 
 
 @known_alone
@@ -129,7 +140,7 @@ def selection_study(
         sized(one, "eps")
     deltas = several(delta, "delta")
     if choice(renamed_method(call["method"]), "method", ("pcls", "adaptive")) == "adaptive":
-        return adaptive_study(call, budgets, deltas)
+        return _adaptive_study(call, budgets, deltas)
     if any(exact(one, "delta") for one in deltas):
         raise ArgumentError('delta is for method="adaptive": "pcls" is pure.')
     for one in prices:
@@ -275,6 +286,38 @@ def simulation_study(
         seed=count(seed, "seed", 0),
     )
     return SimulationStudy(design, marked(run(design, progress=shown), SIMULATED))
+
+
+def _adaptive_study(
+    call: Mapping[str, Any], budgets: tuple[Any, ...], deltas: tuple[Any, ...]
+) -> AdaptiveStudy:
+    """Simulate selections by looks under each eps and delta, combined."""
+    requests = [
+        SelectionRequest.of({**call, **_OF_ALL, "method": "adaptive", "eps": eps, "delta": delta})
+        for eps, delta in product(budgets, deltas)
+    ]
+    shown, draws = showing(call["progress"]), count(call["draws"], "draws", 2)
+    seed = count(call["seed"], "seed", 0)
+    known, reader = Schema.from_any(call["schema"]), Reader(as_source(call["data"]), False)
+    if unbounded := undeclared(requests[0].formula, known, reader.source):
+        raise ArgumentError(
+            f"a study buys no bounds: declare those of {', '.join(unbounded)} in the schema."
+        )
+    settled = [ByLooks.of(request, reader, known) for request in requests]
+    design = settled[0].context.trial
+    if len(design.columns) < 2:
+        raise ArgumentError('method="adaptive" needs columns to look at: use method="pcls".')
+    for one in settled:
+        one.looks.refuses(reader.source.rows)
+    settings = [(one.request, one.looks.plan()) for one in settled]
+    space = settled[0].space(design)
+    law = simulate_choices(settings, design, space, reader, draws=draws, seed=seed, progress=shown)
+    return AdaptiveStudy(
+        **facts_of(design, space, requests[0]),
+        settings=tuple((r.budget.eps, r.budget.delta, plan.mechanism) for r, plan in settings),
+        draws=draws,
+        law=law,
+    )
 
 
 def _drawn_by(mechanism: Any) -> Any:

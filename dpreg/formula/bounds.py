@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.columns import ColumnType
-from dpreg.errors import DpregWarning, SchemaError
+from dpreg.errors import SchemaError
 from dpreg.privacy.budget import Budget, decimal_string
 from dpreg.privacy.quantiles import PASSES, RELIABLE, BoundsSearch
+from dpreg.running import warn
 from dpreg.schema import Numeric, Schema, Unbounded
 from dpreg.sources import Chunk, Integers
 from dpreg.sources.reader import Reader
@@ -69,7 +69,7 @@ def open_bounds(account: Account, names: Sequence[str], share: Fraction) -> Mapp
     return {name: account.line(f"bounds of {name}", "private choices", each) for name in names}
 
 
-def announce(parts: Mapping[str, Part], *, stacklevel: int) -> None:
+def announce(parts: Mapping[str, Part]) -> None:
     """Warn, before the charge, of all columns that nobody declared: what is done, what it costs.
 
     It says the same whatever the columns hold, and however many rows there are.
@@ -78,21 +78,17 @@ def announce(parts: Mapping[str, Part], *, stacklevel: int) -> None:
     ----------
     parts : mapping of str to Part
         From `open_bounds`.
-    stacklevel : int
-        As for `warnings.warn`.
     """
     if not parts:
         return
     eps = sum((part.cost.eps for part in parts.values()), Fraction(0))
     contributions = next(iter(parts.values())).protection.contributions
     rows = math.ceil(RELIABLE * len(parts) * contributions / eps)
-    warnings.warn(
+    warn(
         f"the schema leaves out {', '.join(parts)}: they are read as numbers, other cells "
         f"are missing, and their bounds are bought with eps = {decimal_string(eps)} of this call. "
         f"Such bounds may be poor for fewer than {rows:,} rows. Declare columns in the schema: "
-        "bounds, levels or bool, from public knowledge.",
-        DpregWarning,
-        stacklevel=stacklevel,
+        "bounds, levels or bool, from public knowledge."
     )
 
 

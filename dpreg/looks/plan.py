@@ -64,7 +64,7 @@ class LookPlan:
         Share that is kept for looks at the columns that are chosen.
     limit, heavy : float
         c of a score's limit in fitting looks, and the share of squared scores beyond half of that
-        limit from which few rows carry the fit.
+        limit above which few rows carry the fit.
     """
 
     triangle: Triangle

@@ -59,7 +59,7 @@ class Release:
     cuts : float
         c of what the limit of a score may cut (`dpreg.looks.limits`); 0 where no score is longer.
     heaviest : float
-        Share of the tail from which few rows carry the fit.
+        Share of the tail above which few rows carry the fit.
     """
 
     point: Point

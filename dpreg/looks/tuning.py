@@ -68,7 +68,7 @@ class Tuning:
         R and tau of a locating look, over the located scale: with R of 2 pure intervals hold .90
         of the time where they hold .93; at 1.3 or tau of 1.7 they are a tenth and a fifth wider.
     heavy : float
-        Share of squared scores beyond half their limit from which few rows carry the fit. Normal
+        Share of squared scores beyond half their limit above which few rows carry the fit. Normal
         scores have less than .1, tables whose intervals failed .27 and more. Without this rule
         widths are .82, unmarked slopes hold .91 for .96, and those of prices on sizes 0 to .3.
     moved : float
@@ -94,8 +94,8 @@ class Tuning:
         Variance of theta in units of phi before the last look; d/n of it is what looks leave over.
         At 16 widths are .03 larger, at 1 hidden columns fail.
     guess : float
-        Share of a variance that is a guess at what H lacks from which on a coefficient is marked,
-        and that is the prior's from which on there is no interval.
+        Share of a variance that is a guess at what H lacks, above which a coefficient is marked,
+        and that is the prior's, above which there is no interval.
     """
 
     early: float = 0.07

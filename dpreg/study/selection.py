@@ -8,14 +8,14 @@ space is too large to list. The stages up to the draw are those of `dpreg.dp_sel
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
 import numpy as np
 
-from dpreg.arrays import Floats, Ints
+from dpreg.arrays import Bools, Floats, Ints
 from dpreg.errors import ArgumentError
 from dpreg.formula.design import Design
 from dpreg.moments import Moments
@@ -82,11 +82,11 @@ def study(
         _case(request, preparation, problems[request.rho], space, moments)
         for request, preparation in zip(requests, prepared, strict=True)
     ]
-    law = (
-        _listed_law(cases, design, space, moments, progress)
-        if listed
-        else _drawn_law(cases, design, space, moments, draws, seed, progress)
-    )
+    shown = bar(cases, unit=" settings", shown=progress)
+    if listed:
+        law = _listed_law(shown, cases, design, space, moments)
+    else:
+        law = _drawn_law(shown, cases, design, space, moments, draws, seed)
     return SelectionStudy(
         **facts_of(design, space, first),
         rows=moments.rows,
@@ -137,49 +137,40 @@ def _case(
     return _Case(setting, problem, contest.priced(phi, psi, space), rate)
 
 
-# ---- models listed: exact --------------------------------------------------------------------
-
-
 def _listed_law(
-    cases: Sequence[_Case], design: Design, space: Space, moments: Moments, progress: bool
+    shown: Iterable[_Case],
+    cases: Sequence[_Case],
+    design: Design,
+    space: Space,
+    moments: Moments,
 ) -> Law:
+    """Compute the law of each case, all models listed: exact."""
     models = space.models()
-    columns = space.columns(models)
-    scores = {case.problem.rho: case.problem.scores(columns) for case in _by_radius(cases)}
+    scores, rsquared = _fits(cases, models, design, space, moments)
     probabilities = np.empty((len(models), len(cases)))
     chosen = np.empty(len(cases), dtype=np.int64)
-    for s, case in enumerate(bar(cases, unit=" settings", shown=progress)):
+    for s, case in enumerate(shown):
         totals = case.contest.totals(scores[case.problem.rho], models, space)
         chosen[s] = int(totals.argmin())
         probabilities[:, s] = selection_probabilities(totals, case.rate, case.setting.mechanism)
-    bic, bic_rsquared = bic_choice(columns, design, moments)
-    return Law(
-        models=models,
-        probabilities=probabilities,
-        rsquared=_rsquared(cases, scores, design, moments),
-        chosen=chosen,
-        bic=bic,
-        bic_rsquared=bic_rsquared,
-        draws=None,
-    )
-
-
-# ---- models drawn from the tree --------------------------------------------------------------
+    bic, bic_rsquared = bic_choice(space.columns(models), design, moments)
+    return Law(models, probabilities, rsquared, chosen, bic, bic_rsquared, None)
 
 
 def _drawn_law(
+    shown: Iterable[_Case],
     cases: Sequence[_Case],
     design: Design,
     space: Space,
     moments: Moments,
     draws: int,
     seed: int,
-    progress: bool,
 ) -> Law:
+    """Estimate the law of each case from draws of the tree."""
     rng = np.random.default_rng(seed)
     found: list[list[tuple[int, ...]]] = []
     best: list[tuple[int, ...]] = []
-    for case in bar(cases, unit=" settings", shown=progress):
+    for case in shown:
         bits = Bits(rng)
         tree = _tree(case, space, case.rate)
         found.append([tree.draw(bits).units for _ in range(draws)])
@@ -193,18 +184,10 @@ def _drawn_law(
     counts = np.zeros((len(distinct), len(cases)), dtype=np.int64)
     for s, drawn in enumerate(found):
         np.add.at(counts[:, s], [place[units] for units in drawn], 1)
-    columns = space.columns(models)
-    scores = {case.problem.rho: case.problem.scores(columns) for case in _by_radius(cases)}
-    at = place[bic_units]
-    return Law(
-        models=models,
-        probabilities=counts / draws,
-        rsquared=_rsquared(cases, scores, design, moments),
-        chosen=np.array([place[units] for units in best], dtype=np.int64),
-        bic=at,
-        bic_rsquared=bic_choice(columns[at : at + 1], design, moments)[1],
-        draws=draws,
-    )
+    chosen, bic = np.array([place[units] for units in best], dtype=np.int64), place[bic_units]
+    _, rsquared = _fits(cases, models, design, space, moments)
+    fit = bic_choice(space.columns(models[bic : bic + 1]), design, moments)[1]
+    return Law(models, counts / draws, rsquared, chosen, bic, fit, draws)
 
 
 def _tree(case: _Case, space: Space, rate: Fraction, mechanism: str | None = None) -> Tree:
@@ -219,26 +202,19 @@ def _tree(case: _Case, space: Space, rate: Fraction, mechanism: str | None = Non
     )
 
 
-# ---- what both share -------------------------------------------------------------------------
+def _fits(
+    cases: Sequence[_Case], models: Bools, design: Design, space: Space, moments: Moments
+) -> tuple[dict[Fraction, Ints], Floats]:
+    """Return scores by radius, and each model's R-squared within each case's radius, (K, S).
 
-
-def _rsquared(
-    cases: Sequence[_Case],
-    scores: dict[Fraction, Ints],
-    design: Design,
-    moments: Moments,
-) -> Floats:
-    """R-squared of each model's constrained fit, (K, S); scores are floors, so half a unit more."""
+    Scores are floors, so that half a unit more is right in the mean.
+    """
+    problems, columns = {case.problem.rho: case.problem for case in cases}, space.columns(models)
+    scores = {rho: problem.scores(columns) for rho, problem in problems.items()}
     total = max(total_squares(design, moments), 1e-300)
     squares = float(moments.as_float()[-1, -1])
-    by_radius = {
-        case.problem.rho: 1
-        - (squares + (scores[case.problem.rho] + 0.5) * float(case.problem.grid)) / total
-        for case in _by_radius(cases)
+    fits = {
+        rho: 1 - (squares + (scores[rho] + 0.5) * float(problem.grid)) / total
+        for rho, problem in problems.items()
     }
-    return np.stack([by_radius[case.problem.rho] for case in cases], axis=1)
-
-
-def _by_radius(cases: Sequence[_Case]) -> list[_Case]:
-    """One case for each radius."""
-    return list({case.problem.rho: case for case in cases}.values())
+    return scores, np.stack([fits[case.problem.rho] for case in cases], axis=1)

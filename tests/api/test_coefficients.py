@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 import dpreg
-from dpreg.api.coefficients import exclusive_groups, unit_ball_rows
+from dpreg.api.context import exclusive_groups
+from dpreg.api.moments import unit_ball_rows
 from dpreg.errors import BudgetError, DpregWarning
 from dpreg.formula.design import build_design
 from dpreg.moments import read_moments

@@ -8,7 +8,7 @@ import pytest
 import statsmodels.formula.api as smf
 
 import dpreg
-from dpreg.api import joint
+from dpreg.api import moments
 from dpreg.errors import ArgumentError
 
 LEVELS = 120
@@ -90,9 +90,9 @@ def test_a_factor_of_ten_levels_is_solved_level_by_level(monkeypatch):
         y = 0.5 * x + effects[g] + rng.normal(size=rows)
         data = pd.DataFrame({"y": y, "x": x, "g": g})
         errors = []
-        for wide in (joint.TUNING.levels, levels):
+        for wide in (moments.TUNING.levels, levels):
             with monkeypatch.context() as patch:
-                patch.setattr(joint, "TUNING", replace(joint.TUNING, levels=wide))
+                patch.setattr(moments, "TUNING", replace(moments.TUNING, levels=wide))
                 fit = dpreg.dp_ols(
                     "y ~ g + x", data, 1, schema=schema, method="gram", unsafe_seed=seed
                 )

@@ -184,7 +184,6 @@ def test_calls_take_what_their_names_say(expected):
         "dp_ols, too few rows, pure noise with delta",
         "dp_ols, too few rows, bounds bought",
         "dp_ols, gram",
-        "dp_ols, expected",
     }
     assert "the table has 9,000" in expected("dp_ols, too few rows")["notes"][0]
 

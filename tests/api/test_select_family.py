@@ -212,7 +212,7 @@ def test_few_rows_are_announced_and_nothing_is_found_among_them():
 
 def test_a_fit_that_has_not_settled_says_so(monkeypatch):
     assert select(unsafe_seed=2).converged
-    monkeypatch.setattr("dpreg.api.select_family.TUNING", replace(TUNING, longest=2e-4))
+    monkeypatch.setattr("dpreg.api.looks.TUNING", replace(TUNING, longest=2e-4))
     result = select(unsafe_seed=2)
     assert not result.converged
     assert any("had not settled" in note for note in result.notes)
@@ -345,15 +345,3 @@ def test_pictures_are_in_units_of_the_linear_predictor():
     counts = select(f"visits ~ {RIGHT}", family="poisson", unsafe_seed=3)
     assert "logarithms of the mean of visits" in counts.plot().get_xlabel()
     assert "frequencies" not in counts.plot("frequencies").get_xlabel()
-
-
-@pytest.mark.parametrize("private", [{"neighbors": "add-remove"}, {"person": "who"}])
-def test_a_private_number_of_rows_is_not_told_and_warns_of_nothing(private, tmp_path):
-    few = table(40).assign(who=[f"p{j}" for j in range(40)])
-    few.to_csv(tmp_path / "few.csv", index=False)
-    for data in (few, tmp_path / "few.csv"):
-        result = select(data=data, unsafe_seed=1, **private)  # a warning would be an error
-        assert result.nobs is None
-        assert result.regression is None or result.regression.nobs is None
-        with pytest.warns(DpregWarning, match="Terms may be missed"):
-            assert select(data=data, unsafe_seed=1).nobs == 40

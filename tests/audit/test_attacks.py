@@ -164,9 +164,9 @@ def test_kinds_that_decide_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     def by_kind(formula: str, schema: Any, source: Any) -> tuple[str, ...]:
         return tuple(n for n in honest(formula, schema, source) if source.kind(n) != "bool")
 
-    from dpreg.api import regression
+    from dpreg.api import context
 
-    monkeypatch.setattr(regression, "undeclared", by_kind)
+    monkeypatch.setattr(context, "undeclared", by_kind)
     seen = set()
     for odd in (False, None):
         try:

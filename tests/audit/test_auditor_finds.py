@@ -12,7 +12,7 @@ import pytest
 
 import dpreg
 from dpreg import cells
-from dpreg.api import aggregate, regression
+from dpreg.api import aggregate, context
 from dpreg.audit import CallAudit, audit_call
 from dpreg.estimation.blocks import rows_of
 from dpreg.formula import design
@@ -115,7 +115,7 @@ def test_a_kind_decides_a_budget_row(mended: bool, monkeypatch: pytest.MonkeyPat
         def by_kind(formula: str, schema: Any, source: Any) -> tuple[str, ...]:
             return tuple(n for n in honest(formula, schema, source) if source.kind(n) != "bool")
 
-        monkeypatch.setattr(regression, "undeclared", by_kind)
+        monkeypatch.setattr(context, "undeclared", by_kind)
     audit = audit_call(_fit, one, two, runs=4)
     assert ("before the charge tells the tables apart" in _says(audit)) != mended
     assert audit.passed == mended, audit

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from oracles.recorded_calls import MATRIX, recorded
 
-from dpreg.api import blockwise, quantile, select_family, select_route
+from dpreg.api import blockwise, quantile, select_adaptive, select_route
 from dpreg.estimation import aggregate, coding, gram, held, histogram, perturbed, sums
 from dpreg.estimation import quantile as quantile_choice
 from dpreg.formula import bounds
@@ -346,11 +346,11 @@ MUTANTS = {
         cell("select", "method='adaptive'", "person", REPLACE),
     ),
     "looks beside bounds at the whole eps": Mutant(
-        select_route, "_planned", "(1 - counted_at) * (1 - share)", "(1 - counted_at)",
+        select_adaptive, "_cost", "(1 - counted_at) * (1 - share)", "(1 - counted_at)",
         cell("select", "method='adaptive'", "schema='bare'"), refused=True,
     ),
     "a count of rows beside ways at the whole eps": Mutant(
-        select_route, "_either", "Budget(whole.eps * (1 - share), whole.delta)", "whole",
+        select_route, "route", "Budget(whole.eps * (1 - share), whole.delta)", "whole",
         COUNTED, refused=True,
     ),
     "a count of rows at five times its share": Mutant(
@@ -382,7 +382,7 @@ MUTANTS = {
         "(weight, Protection(protection.neighbors))", GAUSSIAN_LOOKS,
     ),
     "looks at a family beside bounds at the whole eps": Mutant(
-        select_family, "select_family", "request.budget.eps * (1 - share)", "request.budget.eps",
+        select_adaptive, "_cost", "(1 - counted_at) * (1 - share)", "(1 - counted_at)",
         cell("select", "family='poisson'", REPLACE, K3), refused=True,
     ),
     "the four sums forget contributions": Mutant(

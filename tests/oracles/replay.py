@@ -41,7 +41,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpreg.api import adaptive, select_adaptive
+from dpreg.api import looks, select_adaptive
 from dpreg.choice import rule
 from dpreg.estimation import aggregate, few, gram, histogram, perturbed, quantile, sums
 from dpreg.looks import chosen, law, limits, locate, loop, place, plan, rows, table
@@ -125,7 +125,7 @@ WATCHED = (
     Watched(law, "law"),
     Watched(law, "fit"),
     Watched(estimates_of_looks, "estimates"),
-    Watched(adaptive, "looks_or_reason", ("reader",)),
+    Watched(looks.Looks, "refuses", ("self",)),
     Watched(gram, "release_gram", ("moments",), _gram),
     Watched(gram, "planned_noise"),
     Watched(sums, "release", ("exact",), _sums),

@@ -54,7 +54,7 @@ SMALL = [
     Cell("binomial", 1_000, 3, 0.02, 0, "narrow"),
     Cell("linear", 40_000, 3, 2, 1e-6, "rare", "choice"),
     Cell("binomial", 20_000, 3, 2, 1e-6, "plain", "choice"),
-    Cell("linear", 150, 3, 1, 0, "plain", "gram"),
+    Cell("linear", 20_000, 3, 2, 1e-6, "rare", "gram"),
 ]
 
 

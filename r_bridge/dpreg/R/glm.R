@@ -43,19 +43,17 @@ dp_glm <- function(formula, data, eps, delta = 0, family = stats::binomial(), sc
   no_more(..., .harmless = retired$dp_glm)
   call <- match.call()
   required(formula, data, eps)
-  caller <- parent.frame()
-  offset <- list(written = substitute(offset), value = function() eval(call$offset, caller))
-  model_of_family("dp_glm", formula, data, family, offset, call, new_glm, caller)
+  added <- list(written = substitute(offset), value = function() offset)
+  parts <- family_parts(as.list(substitute(list(...)))[-1], family, added, "dp_glm", parent.frame())
+  model_of_family("dp_glm", formula, data, family, parts, call, new_glm)
 }
 
-# What dp_glm() and dp_select() of a family do: `offset` as it was written, and a function of its value.
-model_of_family <- function(verb, formula, data, family, offset, call, make, caller, frame = parent.frame()) {
+# What dp_glm() and dp_select() of a family do.
+model_of_family <- function(verb, formula, data, family, parts, call, make, flat = NULL, frame = parent.frame()) {
   force(frame)
-  parts <- family_parts(call, family, offset, verb, caller)
   call <- with_family(call, family, parts)
   arguments <- given_arguments(call[!names(call) %in% c(added_names, "family", retired[[verb]])], frame)
-  arguments <- c(arguments, family = parts$name, response_cap = parts$cap,
-                 flat_arguments(call[names(call) != "response_cap"], verb, caller))
+  arguments <- c(arguments, family = parts$name, response_cap = parts$cap, flat)
   model_call(verb, formula, data, arguments, call, make, parts$added)
 }
 

@@ -29,6 +29,6 @@ dp_ols <- function(formula, data, eps, delta = 0, schema = NULL, method = "auto"
   no_more(..., .harmless = retired$dp_ols)
   call <- match.call()
   required(formula, data, eps)
-  arguments <- c(given_arguments(call[!names(call) %in% retired$dp_ols]), flat_arguments(call, "dp_ols", parent.frame()))
+  arguments <- c(given_arguments(call[!names(call) %in% retired$dp_ols]), flat_arguments("dp_ols", ...))
   model_call("dp_ols", formula, data, arguments, call, new_regression)
 }

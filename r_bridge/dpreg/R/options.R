@@ -124,24 +124,25 @@ retired <- local({
 })
 
 # The values of those that a call names, Python's to warn of.
-flat_arguments <- function(call, verb, frame) {
-  names <- setdiff(intersect(retired[[verb]], names(call)), c("exposure", "trials"))
-  stats::setNames(lapply(names, function(name) eval(call[[name]], frame)), names)
+flat_arguments <- function(verb, ...) {
+  names <- ...names()
+  places <- which(names %in% setdiff(retired[[verb]], c("exposure", "trials", "response_cap")))
+  stats::setNames(lapply(places, function(place) ...elt(place)), names[places])
 }
 
 # What a call says of its family, and of the columns that go with it: functions as offset.R reads them.
-family_parts <- function(call, family, offset, verb, frame) {
+family_parts <- function(written, family, offset, verb, frame) {
   known <- inherits(family, "dp_family")
-  flat <- intersect(c("exposure", "trials", "response_cap"), names(call))
+  flat <- intersect(c("exposure", "trials", "response_cap"), names(written))
   if (length(flat)) {
     dpreg_warn(paste0(verb, ": these arguments are removed in the next version: give ", paste(flat, collapse = ", "),
                " in the family, as in family = Poisson(exposure = ...) or Binomial(trials = ...)."))
   }
-  own <- if (known) family$columns else as.list(call)[intersect(c("exposure", "trials"), names(call))]
+  own <- if (known) family$columns else written[intersect(c("exposure", "trials"), names(written))]
   where <- if (known) family$where else frame
   list(
     name = family_name(family),
-    cap = if (known) family$cap else if ("response_cap" %in% flat) eval(call$response_cap, frame),
+    cap = if (known) family$cap else if ("response_cap" %in% flat) eval(written$response_cap, frame),
     added = added_parts(
       list(offset = offset$written, exposure = own$exposure, trials = own$trials),
       list(offset = offset$value, exposure = function() eval(own$exposure, where),

@@ -42,9 +42,9 @@ dp_plan <- function(effects = NULL, sigma = NULL, n = NULL, eps = NULL, delta = 
   none <- c("effects", "sd", "family")[c(is.null(effects), is.null(sd), is.null(family))]
   given <- setdiff(names(call), c("", "formula", "like", none, retired$dp_plan))
   arguments <- stats::setNames(lapply(given, get, envir = environment()), given)
-  arguments <- c(arguments, flat_arguments(call, "dp_plan", parent.frame()))
+  arguments <- c(arguments, flat_arguments("dp_plan", ...))
   if (!is.null(family)) {
-    parts <- list(name = family_name(family), cap = if (inherits(family, "dp_family")) family$cap)
+    parts <- family_parts(as.list(substitute(list(...)))[-1], family, list(), "dp_plan", parent.frame())
     arguments$family <- parts$name
     if (!is.null(parts$cap)) arguments$family <- list(name = parts$name, response_cap = parts$cap)
     call <- with_family(call, family, parts)
@@ -79,9 +79,8 @@ dp_plan_glm <- function(formula, schema, mean = NULL, n = NULL, eps = NULL, delt
   required(formula, schema)
   given <- setdiff(names(call), c("", "formula", "family", "like", "offset", retired$dp_plan_glm))
   arguments <- stats::setNames(lapply(given, get, envir = environment()), given)
-  caller <- parent.frame()
-  offset <- list(written = substitute(offset), value = function() eval(call$offset, caller))
-  parts <- family_parts(call, family, offset, "dp_plan_glm", caller)
+  added <- list(written = substitute(offset), value = function() offset)
+  parts <- family_parts(as.list(substitute(list(...)))[-1], family, added, "dp_plan_glm", parent.frame())
   arguments <- c(arguments, family = parts$name, response_cap = parts$cap)
   arguments["schema"] <- list(plain_schema(schema))
   made <- plan_of(formula, arguments, TRUE, parts$added)

@@ -102,12 +102,12 @@ dp_select <- function(formula, data, eps, delta = 0, schema = NULL, family = NUL
                  "has none.")
     }
     arguments <- c(given_arguments(call[!names(call) %in% retired$dp_select]),
-                   flat_arguments(call, "dp_select", parent.frame()))
+                   flat_arguments("dp_select", ...))
     return(model_call("dp_select", formula, data, arguments, call, new_selection))
   }
-  caller <- parent.frame()
-  offset <- list(written = substitute(offset), value = function() eval(call$offset, caller))
-  model_of_family("dp_select", formula, data, family, offset, call, new_selection, caller)
+  added <- list(written = substitute(offset), value = function() offset)
+  parts <- family_parts(as.list(substitute(list(...)))[-1], family, added, "dp_select", parent.frame())
+  model_of_family("dp_select", formula, data, family, parts, call, new_selection, flat_arguments("dp_select", ...))
 }
 
 # What every function of a formula and a table does. `added` makes a family's offsets from the names of columns.

@@ -31,7 +31,7 @@ selection_study <- function(formula, data, schema, eps = 1, delta = 0, method = 
   call <- match.call()
   required(formula, data, schema)
   arguments <- c(given_arguments(call[!names(call) %in% retired$selection_study]),
-                 flat_arguments(call, "selection_study", parent.frame()))
+                 flat_arguments("selection_study", ...))
   model_call("selection_study", formula, data, arguments, call, new_study)
 }
 

@@ -1,30 +1,51 @@
-"""From a design, exact moments and a budget to released coefficients in the user's units."""
+"""One release of all moments as an estimator: gram, and the published SSP and AdaSSP.
+
+Tested in `tests/api/test_joint.py`, `tests/api/test_coefficients.py` and
+`tests/api/test_regression.py`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpreg.api.coefficients import CallFacts, exclusive_groups, released
+from dpreg.api.context import CallFacts, exclusive_groups, released
 from dpreg.arrays import Floats
-from dpreg.estimation.gram import release_gram
+from dpreg.columns import ColumnType
+from dpreg.estimation.gram import planned_noise, release_gram
 from dpreg.estimation.inference import BELIEVED, GramFit, fit_gram, noise_norm, to_user_units
 from dpreg.estimation.level_fit import LevelsFit
 from dpreg.estimation.levels import fit_levels, hidden_levels
 from dpreg.estimation.noisy_gram import NoisyGram
+from dpreg.estimation.perturbed import release_sums, to_ball
 from dpreg.estimation.rest_level import WithRest
+from dpreg.estimation.scaling import RowScaling, row_scaling
 from dpreg.estimation.tuning import TUNING
 from dpreg.formula.design import Design
 from dpreg.moments import Moments
 from dpreg.privacy.account import Part
 from dpreg.privacy.budget import Budget
+from dpreg.privacy.gram_sensitivity import layout
+from dpreg.privacy.protection import Protection
 from dpreg.results.regression import RegressionResults
+from dpreg.running import warn
+from dpreg.sources import Chunk
 
-__all__ = ["joint_fit", "too_wide"]
+__all__ = [
+    "UnitBallRows",
+    "announce_wide_factors",
+    "joint_fit",
+    "perturbed_fit",
+    "too_wide",
+    "unit_ball_rows",
+]
 
+_MANY_LEVELS: Final = 20
 _LOOKED_AT = 100
 """Columns of a factor from which on one release, level by level, does better than looks, which
 know nothing of levels: their noise grows with the columns, and so does their time, with the cube.
@@ -182,3 +203,132 @@ def _weak(design: Design, columns: Sequence[int], noisy: NoisyGram) -> dict[str,
     return {
         design.columns[j].name: "rare level" if j in grouped else "hidden direction" for j in named
     }
+
+
+def announce_wide_factors(
+    design: Design,
+    rows: int | None,
+    cost: Budget,
+    protection: Protection,
+    noise: str | None = None,
+) -> None:
+    """Warn, before the charge, of factors with too many levels for the rows and the budget.
+
+    Too many are twenty or more that have, on average, fewer rows each than twice the standard
+    deviation of the noise in a level's count: a public rule.
+
+    Parameters
+    ----------
+    design : Design
+    rows : int or None
+        How many there are, or about how many, where that is public; without it there is no warning.
+    cost : Budget
+        Of the release of the moments.
+    protection : Protection
+    noise : str, optional
+        As for `release_gram`.
+    """
+    factors = [t for t in design.terms if t.exclusive and len(t.columns) >= _MANY_LEVELS]
+    if rows is None or not factors:
+        return
+    chosen = tuple(column for term in design.terms for column in term.columns)
+    triangle = layout(chosen, exclusive_groups(design, chosen))
+    sds = dict(zip(triangle.cells, planned_noise(triangle, cost, protection, noise), strict=True))
+    for term in factors:
+        place = chosen.index(term.columns[0])
+        sd, levels = sds[place, place], len(term.columns) + triangle.intercept
+        if rows < 2 * sd * levels:
+            warn(
+                f"{term.name} has {levels:,} levels for {rows:,} rows, about {rows / levels:,.0f} "
+                f"each, and the noise in a level's count has a standard deviation of {sd:,.0f}: "
+                "its coefficients will say little. Merge levels, or raise eps."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class UnitBallRows:
+    """A design's rows, brought into the unit ball; make it with `unit_ball_rows`.
+
+    The public scaling acts on the stored columns, which lie in [-1, 1]; the constant column is the
+    scaling's own. A row vector is (1, x, y), as `dpreg.estimation.perturbed.to_ball` makes it.
+    """
+
+    design: Design
+    columns: tuple[int, ...]
+    scaling: RowScaling
+
+    @property
+    def types(self) -> Mapping[str, ColumnType]:
+        """What is read, and how."""
+        return self.design.types
+
+    @property
+    def size(self) -> int:
+        """D: the constant that counts rows, the scaled columns and the response."""
+        return len(self.columns) + 2
+
+    def block(self, chunk: Chunk) -> NDArray[np.float64]:
+        """Make the vectors of some rows."""
+        rows = self.design.block(chunk)
+        rows[rows[:, 0] == 0.0] = np.nan  # an incomplete row is excluded, constant included
+        slopes = [j for j in self.columns if j != 0]
+        return to_ball(*self.scaling.apply(rows[:, slopes], rows[:, -1]))
+
+
+def unit_ball_rows(design: Design, columns: Sequence[int], scaling: str) -> UnitBallRows:
+    """Settle the public scaling of a model's rows."""
+    unit = np.ones(sum(j != 0 for j in columns))
+    scaled = row_scaling(
+        scaling,
+        bounds=np.column_stack([-unit, unit]),
+        mean=0 * unit,
+        sd=unit,
+        x_max=float(np.sqrt(max(len(unit), 1))),
+        intercept=0 in columns,
+    )
+    return UnitBallRows(design, tuple(columns), scaled)
+
+
+def perturbed_fit(
+    rows: UnitBallRows,
+    moments: Moments,
+    facts: CallFacts,
+    part: Part,
+    *,
+    method: str,
+    noise: str,
+) -> RegressionResults:
+    """Fit by perturbed sufficient statistics: coefficients alone, without standard errors."""
+    design, chosen, scaled = rows.design, rows.columns, rows.scaling
+    fit = release_sums(moments, part, method=method, noise=noise)
+    notes = [f"{method} releases coefficients alone; method='gram' gives standard errors too."]
+    if scaled.affine:
+        constant_first = scaled.unstandardise(fit.params)
+        stored = constant_first if 0 in chosen else constant_first[1:]
+        transform, shift = design.to_user_units(chosen)
+        params = transform @ stored + shift
+    else:
+        params = fit.params
+        notes.append(
+            f"scaling {scaled.kind!r} divides each row by its own norm: the coefficients are those "
+            "of the scaled rows, not of the columns in their own units."
+        )
+    unknown = np.full(len(chosen), np.nan)
+    return released(
+        RegressionResults,
+        design,
+        chosen,
+        facts,
+        column_widths=None,
+        coefficients=params,
+        covariance=np.full((len(chosen), len(chosen)), np.nan),
+        sampling_errors=unknown,
+        privacy_errors=unknown,
+        error_variance=None,
+        explained=None,
+        error_df=None if facts.rows is None else float(facts.rows - len(chosen)),
+        method=method,
+        noise=noise,
+        scaling=scaled.kind,
+        notes=(*facts.notes, *notes),
+    )
