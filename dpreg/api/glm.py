@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from dpreg.api.context import Context, open_table, read_before
 from dpreg.api.looks import FamilyModel, Looks, fitted
 from dpreg.api.recorded import recorded
-from dpreg.api.signatures import Amount, SchemaLike, Table
 from dpreg.errors import ArgumentError, DataError
 from dpreg.formula.bounds import announce
 from dpreg.looks.loop import look
@@ -20,6 +19,7 @@ from dpreg.options import FamilyLike, unpacked
 from dpreg.request import Request, choice, text
 from dpreg.results.glm import GLMResults
 from dpreg.running import warn
+from dpreg.signatures import Amount, SchemaLike, Table
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger

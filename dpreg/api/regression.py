@@ -19,7 +19,6 @@ from dpreg.api.moments import (
     unit_ball_rows,
 )
 from dpreg.api.recorded import recorded
-from dpreg.api.signatures import Amount, SchemaLike, Table
 from dpreg.arguments import renamed_method
 from dpreg.errors import ArgumentError
 from dpreg.estimation.constants import MOST_CELLS, PERTURBED_NOISES, privacy_of_constants
@@ -38,6 +37,7 @@ from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
 from dpreg.request import Request, choice, positive, text, truth
 from dpreg.results.regression import RegressionResults
+from dpreg.signatures import Amount, SchemaLike, Table
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger

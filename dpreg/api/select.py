@@ -14,12 +14,12 @@ from dpreg.api.context import check_known_rows, open_table
 from dpreg.api.recorded import recorded
 from dpreg.api.select_adaptive import select_family
 from dpreg.api.select_route import route
-from dpreg.api.signatures import Amount, SchemaLike, Table
 from dpreg.formula.bounds import announce
 from dpreg.looks.model import family_asked
 from dpreg.options import FamilyLike, MethodLike, unpacked
 from dpreg.request import SelectionRequest
 from dpreg.results.selection import SelectionResults
+from dpreg.signatures import Amount, SchemaLike, Table
 from dpreg.sources.reader import showing
 
 if TYPE_CHECKING:
