@@ -19,7 +19,7 @@ from dpreg.errors import ArgumentError
 from dpreg.looks.expected import Expected, expected_looks
 from dpreg.looks.loop import Seen
 from dpreg.looks.need import eps_for, too_few
-from dpreg.looks.plan import LookPlan, fresh_share, plan_looks
+from dpreg.looks.plan import NOISES, LookPlan, fresh_share, plan_looks
 from dpreg.planning.choice import DRAWS, Gains, gains, reported
 from dpreg.planning.detection import Detection
 from dpreg.planning.facts import Facts
@@ -104,7 +104,7 @@ class Call:
             facts.request.protection,
             others=len(described.offsets) + (described.trials is not None),
             exclusive=self.stated.exclusive,
-            noise=facts.noise,
+            noise=facts.noise if facts.noise in NOISES else None,
             chooses=facts.chooses,
             later=fresh_share(facts.request.budget.delta) if fresh else Fraction(0),
         )
@@ -125,7 +125,8 @@ class Call:
         """Whether the call looks at the rows several times: the rule of the call itself."""
         if self.facts.method != "auto":
             return self.facts.method == "adaptive"
-        return not self.facts.papers and self.n >= self.rows_needed
+        one = self.facts.papers or self.facts.noise == "laplace"
+        return not one and self.n >= self.rows_needed
 
     @property
     def method(self) -> str:
@@ -162,7 +163,8 @@ class Call:
         if not self.facts.chooses:
             if self.adaptive:
                 return fitted(self.looks(), rows, self.n)
-            return fitted_once(self.looks(), self.stated.exclusive, rows, self.n)
+            exclusive, noise = self.stated.exclusive, self.facts.noise
+            return fitted_once(self.looks(), exclusive, rows, self.n, noise)
         if self.fit is None or not self.adaptive:
             return None
         offered = {j for unit in self.stated.units[len(self.stated.names) :] for j in unit}

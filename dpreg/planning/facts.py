@@ -16,6 +16,7 @@ from dpreg.looks.model import Asked
 from dpreg.looks.plan import NOISES
 from dpreg.planning.arguments import chance_of, check_asked, rows_of_table, sized
 from dpreg.privacy.budget import exact
+from dpreg.privacy.stability import NOISES as ALL_NOISES
 from dpreg.request import SelectionRequest, choice, count
 
 __all__ = ["Facts"]
@@ -24,6 +25,11 @@ _MOST_EFFECTS: Final = {"select": 12, "ols": 200}  # work
 _MOST_CANDIDATES: Final = 1000  # work
 _LEAST_CLIP: Final = Fraction(1, 10**6)  # precision
 _METHODS: Final = {"select": ("auto", "adaptive", "pcls"), "ols": ("auto", "adaptive", "gram")}
+_NOISES: Final = {
+    **{("ols", method): ALL_NOISES for method in ("auto", "gram")},
+    **{(of, "adaptive"): NOISES for of in ("ols", "glm", "select")},
+    **{("select", method): () for method in ("auto", "pcls")},
+}
 _ALONE: Final = ("objective", "ssp", "adassp")
 """Methods of `dp_ols` that give coefficients alone."""
 _PAPERS: Final[dict[str, Any]] = {
@@ -126,7 +132,7 @@ class Facts:
             raise ArgumentError("keep names terms of a formula: give formula and schema.")
         if family and "Intercept" not in request.keep:
             raise ArgumentError('with family= the intercept is in every model: keep "Intercept".')
-        noise = choice(call["noise"], "noise", (*NOISES, None))
+        noise = choice(call["noise"], "noise", (*_NOISES[of, method], None))
         if noise == "gaussian" and not request.budget.delta:
             raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
         counts = "binomial" if family and call["family"] == "binomial" else "counts"
@@ -166,6 +172,8 @@ def _request(call: Mapping[str, Any], method: str, of: str) -> SelectionRequest:
     if of != "select":
         told["noise"] = None
     request = SelectionRequest.of({**_USUAL, **call, **told})
+    if request.draws > 1:
+        raise ArgumentError("draws: a plan is of one draw.")
     if request.clip < _LEAST_CLIP:
         least = float(_LEAST_CLIP)
         raise ArgumentError(f"clip must be at least {least:g} here; got {shown(call['clip'])}.")

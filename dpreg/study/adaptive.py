@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
@@ -21,18 +20,15 @@ from dpreg.looks.families import Linear
 from dpreg.looks.loop import look
 from dpreg.looks.plan import LookPlan
 from dpreg.looks.table import Table
-from dpreg.moments import Moments, read_moments
+from dpreg.moments import read_moments
 from dpreg.privacy.account import Account
 from dpreg.request import SelectionRequest
 from dpreg.running import bar
 from dpreg.selection.space import Space
 from dpreg.sources.reader import Reader
-from dpreg.study.bic import bic_by_steps, bic_choice, rsquared
+from dpreg.study.bic import bic_units, rsquared
 
 __all__ = ["AdaptiveLaw", "Drawn", "simulate_choices"]
-
-_LISTED: Final = 2**16
-"""Spaces up to this size are listed for the choice by BIC."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,7 +99,7 @@ def simulate_choices(
         Whether to show a bar over the draws.
     """
     (moments,) = read_moments(reader, design)
-    bic = _bic(design, space, moments)
+    bic = bic_units(space, design, moments)
     drawing = bar(total=len(settings) * draws, unit=" draws", shown=progress)
     drawn = []
     for place, (request, plan) in enumerate(settings):
@@ -139,12 +135,3 @@ def _choose(
     alpha = float(request.false_inclusions)
     choice = choose(laws_for_choice(seen), space, false_inclusions=alpha)
     return choice.found, choice.model, tuple(unit for group in choice.groups for unit in group)
-
-
-def _bic(design: Design, space: Space, moments: Moments) -> Bools:
-    if space.size <= _LISTED:
-        models = space.models()
-        return np.asarray(models[bic_choice(space.columns(models), design, moments)[0]])
-    out = np.zeros(len(space.units), dtype=np.bool_)
-    out[list(bic_by_steps(space, moments))] = True
-    return out

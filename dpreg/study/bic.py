@@ -14,12 +14,34 @@ from dpreg.moments import MOMENT_BITS, Moments
 from dpreg.selection.scoring import constrained
 from dpreg.selection.space import Space
 
-__all__ = ["NOISELESS", "bic_by_steps", "bic_choice", "complete", "rsquared", "total_squares"]
+__all__ = [
+    "LISTED",
+    "NOISELESS",
+    "bic_by_steps",
+    "bic_choice",
+    "bic_units",
+    "complete",
+    "rsquared",
+    "total_squares",
+]
+
+LISTED: Final = 2**16
+"""Spaces up to this size are listed, where nothing else was asked for."""
 
 _LEAST: Final = 1e-12
 """Relative changes smaller than this are rounding."""
 NOISELESS: Final = Fraction(2**20)
 """A rate per grid unit at which the tree's noise decides nothing but ties."""
+
+
+def bic_units(space: Space, design: Design, moments: Moments) -> Bools:
+    """Return which units the choice holds, (q,): of all models, or where they are many by steps."""
+    if space.size <= LISTED:
+        models = space.models()
+        return np.asarray(models[bic_choice(space.columns(models), design, moments)[0]])
+    out = np.zeros(len(space.units), dtype=np.bool_)
+    out[list(bic_by_steps(space, moments))] = True
+    return out
 
 
 def bic_by_steps(space: Space, moments: Moments) -> tuple[int, ...]:

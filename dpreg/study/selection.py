@@ -33,14 +33,11 @@ from dpreg.selection.space import Space
 from dpreg.selection.tree.noise import Bits
 from dpreg.selection.tree.sampler import Tree
 from dpreg.sources.reader import Reader
-from dpreg.study.bic import NOISELESS, bic_by_steps, bic_choice, total_squares
+from dpreg.study.bic import LISTED, NOISELESS, bic_by_steps, bic_choice, total_squares
 from dpreg.study.law import Law, Setting
 from dpreg.study.results import SelectionStudy, facts_of
 
 __all__ = ["study"]
-
-_LISTED: Final = 2**16
-"""Spaces up to this size are listed by ``engine="auto"``."""
 
 _LARGEST_TABLE: Final = 2**27
 """Models times settings: a gigabyte of probabilities."""
@@ -99,7 +96,7 @@ def _is_listed(requests: Sequence[SelectionRequest], space: Space) -> bool:
     size, engine = space.size, requests[0].engine
     if engine == "auto":
         laplace = any(request.mechanism == "laplace" for request in requests)
-        engine = "enumerate" if size <= (LARGEST_LIST if laplace else _LISTED) else "tree"
+        engine = "enumerate" if size <= (LARGEST_LIST if laplace else LISTED) else "tree"
     if engine == "enumerate" and size * len(requests) > _LARGEST_TABLE:
         raise ArgumentError(
             f"{size} models under {len(requests)} settings are too many to list: set max_terms, "

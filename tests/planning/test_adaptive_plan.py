@@ -84,7 +84,7 @@ def test_auto_follows_the_rule_of_the_call():
     assert few.at(eps=few.eps_needed * 0.98).method == "pcls"
     tuned = plan(0.1, n=10**6, eps=1, sigma=0.2, method=PCLS(radius=2))
     assert tuned.method == "pcls"
-    assert "only it takes radius" in str(tuned)
+    assert "Looks at the rows would need" in str(tuned)
 
 
 def test_rows_and_eps_are_the_least_that_reach_the_chance():

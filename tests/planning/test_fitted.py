@@ -12,6 +12,9 @@ import dpreg
 
 LEVELS = ["base", "half", "rare"]
 CALLS = 7
+LOUD = 41
+"""Calls where noise decides whether the looks see a rare level: errors have two modes, a factor of
+two apart, and their median falls on either. A plan then has to lie within their middle half."""
 NEAR = 0.8, 1.25
 
 
@@ -104,7 +107,7 @@ def compared(cell):
         told = model.coefficients[["std err", "mark"]]
         calls = [
             dpreg.dp_ols(formula, rows, cell.eps, unsafe_seed=seed, **asked).bse
-            for seed in range(CALLS)
+            for seed in range(_calls(cell))
         ]
     else:
         asked |= {"family": cell.family}
@@ -113,7 +116,7 @@ def compared(cell):
         told = dpreg.plan_glm(formula, n=cell.n, eps=cell.eps, like=like, **asked).errors
         calls = [
             dpreg.dp_glm(formula, rows, cell.eps, unsafe_seed=seed, **asked).bse
-            for seed in range(CALLS)
+            for seed in range(_calls(cell))
         ]
     slopes = [name for name in told.index if name != "Intercept"]
     seen = np.array([bse[slopes].to_numpy() for bse in calls])
@@ -121,8 +124,17 @@ def compared(cell):
     found = told.loc[slopes, "std err"].to_numpy()
     none = (told.loc[slopes, "mark"] == "no interval").to_numpy()
     both = ~none & (printed > 0.5)
-    ratio = found[both] / np.nanmedian(seen[:, both], axis=0)
-    return ratio, none, printed
+    if not both.any():
+        return np.ones(0), none, printed
+    low, middle, high = np.nanquantile(seen[:, both], (0.25, 0.5, 0.75), axis=0)
+    if _calls(cell) == LOUD:
+        middle = np.clip(found[both], low, high)
+    return found[both] / middle, none, printed
+
+
+def _calls(cell):
+    loud = cell.kind == "rare" and cell.delta == 0 and cell.call == "looks"
+    return LOUD if loud and cell.family != "linear" else CALLS
 
 
 def _slopes(cell):
@@ -149,7 +161,8 @@ def _choices(cell, formula, rows, like, asked):
     whole = f"{formula} + u + v"
     plan = dpreg.plan(effects, formula=whole, n=cell.n, eps=cell.eps, **told, **asked)
     fits = [
-        dpreg.dp_select(whole, rows, cell.eps, unsafe_seed=seed, **asked) for seed in range(CALLS)
+        dpreg.dp_select(whole, rows, cell.eps, unsafe_seed=seed, **asked)
+        for seed in range(_calls(cell))
     ]
     wanted = set(formula.partition("~")[2].replace(" ", "").split("+")) | {"Intercept"}
     right = [fit.regression.bse for fit in fits if set(fit.selected) == wanted]

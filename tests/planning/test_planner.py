@@ -197,6 +197,7 @@ def test_the_page_says_what_was_assumed_and_that_no_data_were_used():
         ({"method": "adaptive", "radius": 2}, 'method="adaptive" has no radius'),
         ({"method": "pcls", "fit": "fresh"}, 'fit="fresh" needs'),
         ({"delta": 1}, "delta"),
+        ({"method": PCLS(draws=3)}, "a plan is of one draw"),
         ({"correlation": 1}, "correlation"),
         ({"correlation": -0.1}, "correlation"),
         ({"like": {"x": [1.0]}}, "like needs a formula"),

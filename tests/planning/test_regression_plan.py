@@ -13,6 +13,7 @@ from benchmarks.replication.predicted import WAYS, beside, predicted
 from benchmarks.replication.runs import cell
 from dpreg import plan
 from dpreg.errors import ArgumentError, DpregWarning
+from dpreg.privacy.stability import NOISES
 
 SCHEMA = {"y": (-4, 4), "a": (0, 10), "b": (-1, 1), "g": ["u", "v", "w"]}
 FORMULA = "y ~ a + b + g"
@@ -113,7 +114,7 @@ def test_what_noise_hides_is_said_to_have_no_interval():
     assert narrow.coefficients.loc["b", "mark"] == "no interval"
     assert not narrow.enough
     assert re.search(r"no interval of [^:]*\bb\b", " ".join(str(narrow).split()))
-    assert "not of all coefficients" in " ".join(str(narrow).split())
+    assert "Intervals: none" in " ".join(str(narrow).split())
 
 
 def test_without_like_a_plan_gives_a_range():
@@ -142,3 +143,16 @@ def test_a_plan_is_near_what_a_published_analysis_measures():
 def test_a_method_without_errors_is_not_planned(method):
     with pytest.raises(ArgumentError, match=f'method="{method}" gives no standard errors'):
         _planned(2_000, method=method)
+
+
+def test_a_methods_own_noise_is_planned():
+    errors = {
+        noise: _planned(2_000, method=dpreg.Gram(noise=noise)).coefficients["std err"]
+        for noise in (*NOISES, None)
+    }
+    assert not errors["gaussian"].equals(errors["laplace"])
+    # The call's own rule takes the one with the least expected error, by a public rule.
+    assert any(errors[None].equals(errors[noise]) for noise in NOISES)
+    assert _planned(2_000, method=dpreg.Auto(noise="laplace")).method == "gram"
+    with pytest.raises(ArgumentError, match="noise"):
+        _planned(2_000, method=dpreg.Adaptive(noise="laplace"))
