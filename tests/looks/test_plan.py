@@ -12,7 +12,7 @@ from dpreg.looks import plan as module
 from dpreg.looks.plan import MOST_PASSES, plan_looks
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.fit_noise import FitNoise
+from dpreg.privacy.fit_noise import FitNoise, fit_cells
 from dpreg.privacy.look_noise import GaussianLook
 from dpreg.privacy.protection import Protection
 from dpreg.privacy.stability import AccountError
@@ -38,6 +38,11 @@ def noises(plan, made):
         else:
             yield plan.locating_noise(share, 1.0), share
     yield plan.fit_noise(left, last=True), left
+
+
+def cells_of(noise):
+    cells = fit_cells(noise.columns, noise.middle, information=noise.shares[0] > 0)
+    return cells + (noise.tail_share > 0)
 
 
 def strength(noise):
@@ -114,7 +119,7 @@ def test_every_cell_that_is_drawn_pays_for_its_grid(others, exclusive, who, monk
     for made in paths(plan):
         drawn = 0
         for one, _ in noises(plan, made):
-            drawn += one.cells if isinstance(one, FitNoise) else len(one.scales)
+            drawn += cells_of(one) if isinstance(one, FitNoise) else len(one.scales)
         assert drawn <= asked[0]
 
 
@@ -177,6 +182,6 @@ def test_cells_of_a_choice_count_on_every_path(later, monkeypatch):
     plan = plan_looks(4, Budget(1, "1e-6"), who, chooses=True, later=later)
     located = (len(plan.early) + 1) * len(plan.locating_noise(Fraction(1, 10), 1.0).cells)
     chosen = plan.at_chosen(4)
-    fits = [chosen.fit_noise(Fraction(1, 10), last=last).cells for last in (False, True)]
+    fits = [cells_of(chosen.fit_noise(Fraction(1, 10), last=last)) for last in (False, True)]
     box = 6 * 7 // 2
     assert asked == [box + located + (sum(fits) if later else 0)]
