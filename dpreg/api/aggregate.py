@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from dpreg.api.block_table import block_table
 from dpreg.api.blockwise import Aggregate
 from dpreg.api.recorded import recorded
-from dpreg.api.signatures import Amount, Bounds, SchemaLike, Table
 from dpreg.errors import ArgumentError
 from dpreg.estimation.blocks import Estimator, block_values, time_limits_work
+from dpreg.signatures import Amount, Bounds, SchemaLike, Table
 from dpreg.sources.persons import Persons
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ block.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -61,8 +61,10 @@ class Groups:
         return max(len(self.levels), 1)
 
 
-class BlockTable(ABC):
-    """Rows of which blocks are taken.
+class BlockTable:
+    """Rows of which blocks are taken: a list's, an array's, or columns that are brought here.
+
+    Blocks of columns are DataFrames, or Series where `one` column was given as such.
 
     Attributes
     ----------
@@ -73,35 +75,98 @@ class BlockTable(ABC):
         Whether rows that fail a test are in no block.
     """
 
-    groups: Groups
-    by_person: bool = False
-    tested: bool = False
+    def __init__(
+        self,
+        held: Rows | None,
+        reader: Reader | None = None,
+        columns: Mapping[str, ColumnType] | None = None,
+        groups: Groups | None = None,
+        where: Where | None = None,
+        *,
+        one: bool = False,
+    ) -> None:
+        self._held, self._reader, self._where, self._one = held, reader, where, one
+        self._columns = dict(columns or {})
+        self._categories = {
+            name: pd.CategoricalDtype(list(how.levels))
+            for name, how in self._columns.items()
+            if isinstance(how, Categorical)
+        }
+        self.groups = groups or Groups()
+        self.by_person = reader is not None and reader.persons is not None
+        self.tested = where is not None
+        if reader is not None:
+            reader.settle(self._columns)
+            reader.require(1)
+        self._labels = np.zeros(0 if held is None else held.count, dtype=np.int64)
+        self._coins: NDArray[np.float64] | None = None
 
     @property
-    @abstractmethod
     def passes(self) -> int:
         """How often the rows were gone through, once the call is done."""
+        return 1 if self._reader is None else self._reader.passes
 
-    @abstractmethod
     def count(self) -> int | None:
         """Count the rows before they are read; None where only reading them tells."""
-
-    @abstractmethod
-    def read(self) -> int:
-        """Have the rows here, and return their number."""
+        if self._reader is None:
+            return self.rows.count
+        source = self._reader.source
+        return None if source.rows is None and not source.rereadable else self._reader.rows
 
     @property
-    @abstractmethod
     def rows(self) -> Rows:
         """The rows, once they are here."""
+        assert self._held is not None
+        return self._held
 
-    @abstractmethod
     def labels(self) -> NDArray[np.int64]:
         """Return each row's group: -1 for none, 0 without grouping."""
+        return self._labels
 
     def coins(self) -> NDArray[np.float64] | None:
         """Return the coins of the persons whose rows they are, where that is known."""
-        return None
+        return self._coins
+
+    def read(self) -> int:
+        """Have the rows here, and return their number."""
+        if self._reader is None:
+            return self.rows.count
+        parts: dict[str, list[NDArray[Any]]] = {name: [] for name in self._columns}
+        coins: list[NDArray[np.float64]] = [np.zeros(0)]
+        passing: list[NDArray[np.bool_]] = [np.zeros(0, dtype=np.bool_)]
+        for chunk in self._reader.chunks(self._columns, "rows"):
+            for name in self._columns:
+                parts[name].append(chunk[name])
+            if self._where is not None:
+                passing.append(self._where.passes(chunk))
+            if self.by_person:
+                coins.append(chunk[COIN])
+        # Concatenated even where there is one: a chunk may be a view of the caller's table.
+        cells = {
+            name: np.concatenate([np.zeros(0, _cell_type(self._columns[name])), *parts.pop(name)])
+            for name in self._columns
+        }
+        frame = pd.DataFrame({name: self._column(name, values) for name, values in cells.items()})
+        self._held = rows_of(frame.iloc[:, 0] if self._one else frame)
+        if self.by_person:
+            self._coins = np.concatenate(coins)
+        self._labels = (
+            np.zeros(len(frame), dtype=np.int64)
+            if self.groups.name is None
+            else group_codes(cells[self.groups.name])
+        )
+        if self._where is not None:
+            self._labels[~np.concatenate(passing)] = -1
+        return len(frame)
+
+    def _column(self, name: str, cells: NDArray[Any]) -> Any:
+        match self._columns[name]:
+            case Categorical():
+                return pd.Categorical.from_codes(cells, dtype=self._categories[name])
+            case Boolean():
+                return pd.arrays.BooleanArray(cells == 1, np.isnan(cells))
+            case _:
+                return cells
 
 
 def block_table(
@@ -137,17 +202,22 @@ def block_table(
     declared = Schema.from_any(schema)
     if by is not None and not isinstance(by, str):
         raise ArgumentError("by must be the name of a column of the data.")
-    if isinstance(data, np.ndarray | list | pd.Series) and by is not None:
-        raise ArgumentError("by must be the name of a column of a DataFrame, mapping or table.")
-    if isinstance(data, np.ndarray | list | pd.Series) and persons is not None:
-        raise ArgumentError("person must be the name of a column of a DataFrame, mapping or table.")
-    if isinstance(data, np.ndarray | list | pd.Series) and where is not None:
-        raise ArgumentError("where tests columns of a DataFrame, mapping or table.")
+    if isinstance(data, np.ndarray | list | pd.Series):
+        _check_without_columns(by, persons, where)
     if isinstance(data, np.ndarray | list):
-        return _Held(data, declared)
+        if declared:
+            raise ArgumentError(
+                f"data is {'a list' if isinstance(data, list) else 'an array'}, whose items are "
+                "rows without columns, and schema declares columns: leave schema out; or give a "
+                "DataFrame or mapping, or for several files a glob, a folder, or a tuple of paths."
+            )
+        return BlockTable(rows_of(data))
     if isinstance(data, pd.Series):
-        return _of_series(data, declared, progress)
-    source = None if _is_spread(data) else as_source(data)
+        name = data.name if isinstance(data.name, str) else "x"
+        held = Reader(mapping_source({name: data}), progress)
+        return BlockTable(None, held, {name: declared.get(name, Unbounded())}, one=True)
+    spread = type(data).__module__.partition(".")[0] in _CLUSTERS
+    source = None if spread else as_source(data)
     if not isinstance(source, LocalSource):
         raise ArgumentError(
             f"data is a {type(data).__name__}, whose rows are spread over a cluster, and an "
@@ -168,141 +238,19 @@ def block_table(
     }
     if not columns:
         find_column(source.names, next(iter(declared)))
-    return _Brought(source, columns, Groups.of(by, declared), progress, persons, test)
+    reader = Reader(source, progress, persons)
+    return BlockTable(None, reader, columns, Groups.of(by, declared), test)
 
 
-def _of_series(data: pd.Series[Any], schema: Schema, progress: bool | None) -> BlockTable:
-    name = data.name if isinstance(data.name, str) else "x"
-    how: ColumnType = schema.get(name, Unbounded())
-    source = mapping_source({name: data})
-    return _Brought(source, {name: how}, Groups(), progress, one=True)
-
-
-def _is_spread(data: object) -> bool:
-    return type(data).__module__.partition(".")[0] in _CLUSTERS
-
-
-class _Held(BlockTable):
-    """A list or an array, whose items or rows are not columns of a table."""
-
-    def __init__(self, data: Any, schema: Schema) -> None:
-        if schema:
+def _check_without_columns(by: object, persons: object, where: object) -> None:
+    """Refuse what names columns of rows that have none."""
+    for name, given in (("by", by), ("person", persons)):
+        if given is not None:
             raise ArgumentError(
-                f"data is {'a list' if isinstance(data, list) else 'an array'}, whose items are "
-                "rows without columns, and schema declares columns: leave schema out; or give a "
-                "DataFrame or mapping, or for several files a glob, a folder, or a tuple of paths."
+                f"{name} must be the name of a column of a DataFrame, mapping or table."
             )
-        self._rows = rows_of(data)
-        self.groups = Groups()
-
-    @property
-    def passes(self) -> int:
-        return 1
-
-    def count(self) -> int:
-        return self._rows.count
-
-    def read(self) -> int:
-        return self._rows.count
-
-    @property
-    def rows(self) -> Rows:
-        return self._rows
-
-    def labels(self) -> NDArray[np.int64]:
-        return np.zeros(self._rows.count, dtype=np.int64)
-
-
-class _Brought(BlockTable):
-    """Columns of a table; blocks are DataFrames, or Series where `one` column was given as such."""
-
-    def __init__(
-        self,
-        source: LocalSource,
-        columns: dict[str, ColumnType],
-        groups: Groups,
-        progress: bool | None,
-        persons: Persons | None = None,
-        where: Where | None = None,
-        *,
-        one: bool = False,
-    ) -> None:
-        self._columns = columns
-        self._where = where
-        self._one = one
-        self._categories = {
-            name: pd.CategoricalDtype(list(how.levels))
-            for name, how in self._columns.items()
-            if isinstance(how, Categorical)
-        }
-        self.groups = groups
-        self.by_person = persons is not None
-        self.tested = where is not None
-        self._reader = Reader(source, progress, persons)
-        self._reader.settle(self._columns)
-        self._reader.require(1)
-        self._rows: Rows | None = None
-        self._labels = np.zeros(0, dtype=np.int64)
-        self._coins: NDArray[np.float64] | None = None
-
-    @property
-    def passes(self) -> int:
-        return self._reader.passes
-
-    def count(self) -> int | None:
-        source = self._reader.source
-        if source.rows is None and not source.rereadable:
-            return None
-        return self._reader.rows
-
-    def read(self) -> int:
-        parts: dict[str, list[NDArray[Any]]] = {name: [] for name in self._columns}
-        coins: list[NDArray[np.float64]] = [np.zeros(0)]
-        passing: list[NDArray[np.bool_]] = [np.zeros(0, dtype=np.bool_)]
-        for chunk in self._reader.chunks(self._columns, "rows"):
-            for name in self._columns:
-                parts[name].append(chunk[name])
-            if self._where is not None:
-                passing.append(self._where.passes(chunk))
-            if self._reader.persons is not None:
-                coins.append(chunk[COIN])
-        # Concatenated even where there is one: a chunk may be a view of the caller's table.
-        cells = {
-            name: np.concatenate([np.zeros(0, _cell_type(self._columns[name])), *parts.pop(name)])
-            for name in self._columns
-        }
-        frame = pd.DataFrame({name: self._column(name, values) for name, values in cells.items()})
-        self._rows = rows_of(frame.iloc[:, 0] if self._one else frame)
-        if self._reader.persons is not None:
-            self._coins = np.concatenate(coins)
-        self._labels = (
-            np.zeros(len(frame), dtype=np.int64)
-            if self.groups.name is None
-            else group_codes(cells[self.groups.name])
-        )
-        if self._where is not None:
-            self._labels[~np.concatenate(passing)] = -1
-        return len(frame)
-
-    def _column(self, name: str, cells: NDArray[Any]) -> Any:
-        match self._columns[name]:
-            case Categorical():
-                return pd.Categorical.from_codes(cells, dtype=self._categories[name])
-            case Boolean():
-                return pd.arrays.BooleanArray(cells == 1, np.isnan(cells))
-            case _:
-                return cells
-
-    @property
-    def rows(self) -> Rows:
-        assert self._rows is not None
-        return self._rows
-
-    def labels(self) -> NDArray[np.int64]:
-        return self._labels
-
-    def coins(self) -> NDArray[np.float64] | None:
-        return self._coins
+    if where is not None:
+        raise ArgumentError("where tests columns of a DataFrame, mapping or table.")
 
 
 def _cell_type(how: ColumnType) -> type[np.generic]:

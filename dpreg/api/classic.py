@@ -23,7 +23,6 @@ from dpreg.api.inputs import (
     public_count,
 )
 from dpreg.api.recorded import recorded
-from dpreg.api.signatures import Amount, Bounds, Cells, SchemaLike, Table
 from dpreg.errors import ArgumentError
 from dpreg.estimation import sums
 from dpreg.estimation.classic import (
@@ -36,6 +35,7 @@ from dpreg.estimation.classic import (
 from dpreg.privacy.account import Account
 from dpreg.request import choice
 from dpreg.results.classic import ClassicResults
+from dpreg.signatures import Amount, Bounds, Cells, SchemaLike, Table
 from dpreg.sources import Chunk, Integers
 
 if TYPE_CHECKING:

@@ -22,7 +22,6 @@ from dpreg.api.inputs import (
     public_count,
 )
 from dpreg.api.recorded import recorded
-from dpreg.api.signatures import Amount, Bins, Bounds, Cells, SchemaLike, Table
 from dpreg.errors import ArgumentError
 from dpreg.estimation import histogram
 from dpreg.estimation.histogram import NoisyCounts, count_noise, fine_bins
@@ -31,6 +30,7 @@ from dpreg.privacy.budget import Budget
 from dpreg.privacy.vector_noise import VectorNoise
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.histogram import HistogramResults
+from dpreg.signatures import Amount, Bins, Bounds, Cells, SchemaLike, Table
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger

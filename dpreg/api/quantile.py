@@ -20,7 +20,6 @@ from dpreg.api.inputs import (
     public_count,
 )
 from dpreg.api.recorded import recorded
-from dpreg.api.signatures import Amount, Amounts, Bounds, Cells, SchemaLike, Table
 from dpreg.errors import ArgumentError
 from dpreg.estimation.histogram import count_noise
 from dpreg.estimation.quantile import Quantile, candidate_grid, check_eps, private_quantile
@@ -30,6 +29,7 @@ from dpreg.privacy.ranks import RANK_UNIT, cell_counts
 from dpreg.privacy.vector_noise import VectorNoise
 from dpreg.results import inference
 from dpreg.results.classic import ClassicResults
+from dpreg.signatures import Amount, Amounts, Bounds, Cells, SchemaLike, Table
 from dpreg.sources import Integers
 
 if TYPE_CHECKING:

@@ -135,18 +135,11 @@ class Persons:
     key: bytes = field(repr=False)
 
     @classmethod
-    def of(
-        cls, protection: Protection, unsafe_seed: int | None = None, *, every_row: bool = False
-    ) -> Persons | None:
-        """Draw a key for a call; None where it protects the owners of rows that nobody names.
-
-        With `every_row` all rows of each person are kept, and not `protection.contributions`: for
-        calls that limit what a person's rows come to.
-        """
+    def of(cls, protection: Protection, unsafe_seed: int | None = None) -> Persons | None:
+        """Draw a key for a call; None where it protects the owners of rows that nobody names."""
         if protection.person is None:
             return None
-        most = None if every_row else protection.contributions
-        return cls(protection.person, most, secret_key(unsafe_seed))
+        return cls(protection.person, protection.contributions, secret_key(unsafe_seed))
 
     def read_with(self, columns: Mapping[str, ColumnType]) -> dict[str, ColumnType]:
         """Return what is to be read of the table: a call's columns and the ids.

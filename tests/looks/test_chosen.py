@@ -126,10 +126,11 @@ def test_the_covariance_is_that_of_rows_and_noise(eps):
 def test_chosen_columns_are_looked_at_where_their_own_fit_is(delta):
     """Columns that were not chosen give what they explain to those that were."""
     z = rows()
+    z[:, 2] /= 2  # else the columns are so alike that one does for another
     taken, seen = chosen_from(1000, delta, z=z, later=fresh_share(Fraction(delta)))
-    at = [1, 4]
+    at = [1, 3]
     point = point_of_chosen(seen, at)
-    x = z[:, [0, 1, 4]]
+    x = z[:, [0, *at]]
     theirs = np.linalg.lstsq(x, z[:, -1], rcond=None)[0]
     np.testing.assert_allclose(point.shift, theirs, atol=0.01)
     spread = point.whitening @ np.cov(x[:, 1:].T) @ point.whitening.T
@@ -146,6 +147,9 @@ def test_chosen_columns_are_looked_at_where_their_own_fit_is(delta):
     errors = np.sqrt(np.diag(found.covariance))
     assert (np.abs(found.params - theirs) < 4 * errors).all()
     assert (errors < 0.02).all()
+    exact = np.linalg.inv(x.T @ x) * np.var(z[:, -1] - x @ theirs)
+    ratio = np.diag(found.sampling) / np.diag(exact)
+    assert ((ratio > 0.6) & (ratio < 2)).all()
     assert not found.marks
 
 
@@ -182,6 +186,9 @@ def test_what_is_planned_has_no_noise_in_its_last_look():
     law = laws_for_choice(replace(seen, releases=(*seen.releases[:-1], quiet)))[0]
     theta = np.linalg.solve(law.transform, BETA - law.start)
     np.testing.assert_allclose(law.left, law.equations @ theta, rtol=1e-6, atol=1e-6)
+    again = without_noise(taken, seen, BETA).releases[-1]
+    assert (quiet.information == again.information).all()  # and no other draw of noise
+    assert quiet.trace == again.trace
     noisy = seen.releases[-1]
     assert np.abs(noisy.information - quiet.information).max() > noisy.information_sd
     assert (quiet.information_sd, quiet.score_sd) == (noisy.information_sd, noisy.score_sd)

@@ -56,9 +56,10 @@ def test_sums_are_a_tables_times_the_rows_that_each_row_stands_for(person):
     )
     design = build_design(FORMULA, Schema.from_any(SCHEMA))
     account = Account(plan.protection, plan.cost)
-    persons = Persons.of(plan.protection, 1, every_row=True)
+    persons = Persons.of(plan.protection, 1)
     reader = Reader(as_source(table.assign(id=np.arange(500))), False, persons)
     reader.settle(design.types)
+    reader = reader if person is None else reader.every_row(design.types)
     own = Table(reader, design, DESCRIBED, plan.open(account))
     if person is None:
         assert [*map(tuple, own._moments().cells)] == [*made._moments().cells]

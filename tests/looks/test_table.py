@@ -51,10 +51,10 @@ def table_of(z, kind, plan, p, *, offsets=0, owners=None, seed=1):
     frame = pd.DataFrame({f"z{j}": column for j, column in enumerate(np.asarray(z).T)})
     if who.person is not None:
         frame["who"] = np.arange(len(z)) if owners is None else owners
-    persons = Persons.of(who, 3, every_row=True)
-    reader = Reader(as_source(frame), None, persons)
+    reader = Reader(as_source(frame), None, Persons.of(who, 3))
     design = Stored(np.shape(z)[1])
     reader.settle(design.types)
+    reader = reader if who.person is None else reader.every_row(design.types)
     return Table(reader, design, kind.described(p, offsets), opened)
 
 

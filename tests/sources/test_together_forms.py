@@ -218,8 +218,10 @@ def test_a_cap_holds_and_its_rows_come_together():
 def test_a_call_chooses_all_rows_or_its_contributions():
     protection = Protection("replace-one", 4, "who")
     assert Persons.of(protection).rows == 4
-    assert Persons.of(protection, every_row=True).rows is None
-    assert Persons.of(Protection("replace-one"), every_row=True) is None
+    assert Persons.of(Protection("replace-one")) is None
+    every = reader_of(table(), 4).every_row(COLUMNS)
+    assert every.persons.rows is None
+    assert every.rows > reader_of(table(), 4).rows
 
 
 def test_a_pass_reads_some_of_the_columns_in_any_order(monkeypatch):

@@ -102,7 +102,11 @@ summary.dp_estimate <- function(object, level = 0.95, full = FALSE, ...) {
     out$sufficient <- matrix(object$sufficient, length(groups), byrow = TRUE,
                              dimnames = list(groups, object$sufficient_names))
   }
-  out[c("level", "full", "law")] <- list(level, full, estimate_law(object, level))
+  out[c("level", "full")] <- list(level, full)
+  # Notes speak of the level that was released.
+  if (!is.null(object$lower) && !isTRUE(all.equal(level, object$level))) {
+    out$stretched <- "Intervals are stretched to this level as normal ones would be, and cut at the bounds."
+  }
   structure(out, class = "summary.dp_estimate")
 }
 
@@ -114,7 +118,7 @@ print.summary.dp_estimate <- function(x, digits = max(3L, getOption("digits") - 
   if (!x$full) return(invisible(print_screen(x, digits)))
   print(x$estimates, digits = digits, row.names = FALSE)
   cat("\n")
-  paragraph("std.error holds sampling error and privacy noise, se_sampling and se_privacy each alone. ", x$law)
+  if (!is.null(x$stretched)) paragraph("", x$stretched)
   if (!is.null(x$sufficient)) {
     cat("\nReleased sufficient statistics:\n")
     print(x$sufficient, digits = digits)
@@ -180,24 +184,6 @@ estimate_heading <- function(x) {
   if (isTRUE(x$seeded)) cat("*** ", stamp, " ***\n", sep = "")
   cat("Differentially private ", estimate_title(x), "\n\n", sep = "")
   print_call(x$call)
-}
-
-# What the intervals rest on, in a sentence.
-estimate_law <- function(object, level) {
-  if (!is.null(object$lower)) {
-    if (isTRUE(all.equal(level, object$level))) {
-      return("Intervals run between two released quantiles and assume no law.")
-    }
-    return(paste("Intervals run between two released quantiles, stretched to this level as normal ones",
-                 "would be and cut at the bounds."))
-  }
-  if (!is.null(object$blocks)) {
-    return(paste0("Intervals use std.error and Student's law, with ", max(object$blocks - 1, 1),
-                  " degrees of freedom."))
-  }
-  if (is.null(object$share_rows)) return("Intervals use std.error and the normal law.")
-  paste("Intervals use std.error and the normal law about the share that two more rows inside and two",
-        "more outside would give, and end at 0 and 1.")
 }
 
 # The public bounds of each estimate, a row each.

@@ -101,7 +101,6 @@ print.summary.dp_result <- function(x, digits = max(3L, getOption("digits") - 3L
 # What Python's whole page says beside the estimates, what was paid and claimed, and all notes.
 print_record <- function(x) {
   for (block in x$page) print_block(block)
-  print_budget(x$budget, x$eps, x$delta)
   paragraph("Privacy: ", x$privacy)
   for (i in seq_along(x$notes)) paragraph(paste0("[", i, "] "), x$notes[i])
 }
@@ -229,10 +228,3 @@ print_groups <- function(groups) {
 
 # "{a, b}" for each group of terms that the release cannot tell apart.
 braced <- function(groups) vapply(groups, function(group) sprintf("{%s}", paste(group, collapse = ", ")), "")
-
-print_budget <- function(budget, eps, delta) {
-  cat("Budget (eps = ", format(eps), ", delta = ", format(delta), " in all):\n", sep = "")
-  shown <- unstamped(budget)[c("step", "mechanism", "rows", "eps", "delta")]
-  print(shown, row.names = FALSE, right = FALSE)
-  cat("\n")
-}

@@ -43,5 +43,5 @@ r_words <- matrix(byrow = TRUE, ncol = 2, c(
   # Constants and types.
   "\\bTrue\\b", "TRUE", "\\bFalse\\b", "FALSE", "\\bNone\\b(?! of)", "NULL",
   "\\bbool\\b", "logical()", "\\bfloat64\\b", "double precision", "\\ban integer\\b", "a whole number",
-  "\\b([a-z_]+)=(?=[\"'0-9A-Z])", "\\1 = "
+  "\\b([a-z_]+)=(?=[\"'0-9A-Z]|[.]{3})", "\\1 = "
 ))

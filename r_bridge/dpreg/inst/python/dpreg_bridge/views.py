@@ -71,7 +71,7 @@ def _claimed(result: Any) -> dict[str, Any]:
     }
 
 
-_OWN: Final = {"coef", "std err", "step"}
+_OWN: Final = {"coef", "std err"}
 """Tables that R makes of numbers, as their level may be another, and with R's names."""
 
 
