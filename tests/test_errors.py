@@ -58,7 +58,8 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
 MEANT = {("data", kind) for kind in ("frame", "array", "objects", "numbers", "list", "tuple")}
 """Places where rows belong. What such a call says is asked of all tables in other tests."""
 
-NAMES = {("keep", "objects"), *((name, "word") for name in ("keep", "offset", "exposure"))}
+_NAMED = ("keep", "offset", "exposure", "where", "weights")
+NAMES = {("keep", "objects"), *((name, "word") for name in _NAMED)}
 """Single words where names of columns or terms belong: a misspelt one is quoted."""
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import math
+from contextlib import suppress
 from typing import Final, NoReturn
 
 import numpy as np
@@ -67,10 +68,11 @@ def parsed(code: str) -> ast.expr:
     """Parse the text of a factor into a syntax tree of bounded size."""
     if len(code) > MAX_LENGTH:
         refuse(f"it is longer than {MAX_LENGTH} characters", "compute such a column beforehand")
-    try:
-        with silenced():  # Python warns of odd literals
-            tree = ast.parse(code, mode="eval").body
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
+    tree: ast.expr | None = None
+    # Python's own error quotes the text, which may hold rows: it must not be the context of ours.
+    with silenced(), suppress(SyntaxError, ValueError, MemoryError, RecursionError):
+        tree = ast.parse(code, mode="eval").body  # Python warns of odd literals
+    if tree is None:
         refuse(
             "it cannot be read as an expression",
             "put arithmetic inside I(), as in I(x > -1), name every column (there is no dot for "

@@ -156,7 +156,7 @@ class Reader:
         """
         self._check(columns)
         if showing(self._progress):
-            told = {n: how for n, how in columns.items() if not isinstance(how, Unbounded)}
+            told = {n: how for n, how in columns.items() if not isinstance(how, Unbounded | PersonId)}
             for doubt in contradictions(told, [(name, self.source.kind(name)) for name in told]):
                 print(f"{DOUBT} {doubt}", file=sys.stderr)
 
