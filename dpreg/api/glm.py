@@ -98,7 +98,7 @@ def dp_glm(
         a share of eps. A "binomial" response that is left out is read as a number between 0 and 1.
     where : str, optional
         Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
-        ``"g in ['a', 'b'] or not flag"``. Other rows count for nothing, and how many pass is
+        ``"g in ['a', 'b'] or not flag"``. Other rows are excluded, and how many pass is
         private (`dpreg.formula.where`).
     offset : str, optional
         A column, or an expression that could be a term of the formula, which is added to the linear

@@ -251,7 +251,7 @@ def dp_ols(
         Bounds and levels of the raw columns; bounds left out are bought from a share of eps.
     where : str, optional
         Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
-        ``"g in ['a', 'b'] or not flag"``. Other rows count for nothing, and how many pass is
+        ``"g in ['a', 'b'] or not flag"``. Other rows are excluded, and how many pass is
         private (`dpreg.formula.where`).
     offset : str, optional
         A column, or an expression of columns, whose coefficient is 1: the model is of the response

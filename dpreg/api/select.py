@@ -80,7 +80,7 @@ def dp_select(
         rows. Bounds of numeric columns that it leaves out are bought from a share of eps.
     where : str, optional
         Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
-        ``"g in ['a', 'b'] or not flag"``. Other rows count for nothing, and how many pass is
+        ``"g in ['a', 'b'] or not flag"``. Other rows are excluded, and how many pass is
         private (`dpreg.formula.where`).
     family : {"binomial", "poisson", "quasipoisson"} or object, optional
         A name or an object, as for `dp_glm`; None is a linear model. A family is looked at as by

@@ -44,7 +44,7 @@
 #'   the number of rows is private it first buys a noisy count.
 #'   [PCLS()], [PCPL()], [Adaptive()] and [Auto()] have options as well.
 #' @param subset Which rows the call is about: a test of declared columns, such as `op == "a" & age >= 18`, as [lm()] takes
-#'   it, or the same as text. Other rows count for nothing, and how many pass stays private.
+#'   it, or the same as text. Other rows are excluded, and how many pass stays private.
 #' @param neighbors `"replace-one"` (the number of rows is public) or `"add-remove"` (it is private).
 #' @param contributions The most rows that one person may own; with `person`, the most that are used, drawn at
 #'   random. `NULL` is 1, but looks (`"adaptive"`) then use all rows of a person.
