@@ -132,7 +132,7 @@ class Context:
     build : callable
         Makes the design of a schema.
     trial : Design
-        With stand-ins for the bounds that are bought.
+        With placeholders for the bounds that are bought.
     passes : int
         Made before the first look, to buy bounds.
     share : Fraction
