@@ -345,3 +345,15 @@ def test_pictures_are_in_units_of_the_linear_predictor():
     counts = select(f"visits ~ {RIGHT}", family="poisson", unsafe_seed=3)
     assert "logarithms of the mean of visits" in counts.plot().get_xlabel()
     assert "frequencies" not in counts.plot("frequencies").get_xlabel()
+
+
+@pytest.mark.parametrize("private", [{"neighbors": "add-remove"}, {"person": "who"}])
+def test_a_private_number_of_rows_is_not_told_and_warns_of_nothing(private, tmp_path):
+    few = table(40).assign(who=[f"p{j}" for j in range(40)])
+    few.to_csv(tmp_path / "few.csv", index=False)
+    for data in (few, tmp_path / "few.csv"):
+        result = select(data=data, unsafe_seed=1, **private)  # a warning would be an error
+        assert result.nobs is None
+        assert result.regression is None or result.regression.nobs is None
+        with pytest.warns(DpregWarning, match="Terms may be missed"):
+            assert select(data=data, unsafe_seed=1).nobs == 40
