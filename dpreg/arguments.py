@@ -57,6 +57,10 @@ _MEANT: Final[Mapping[str, tuple[str, ...]]] = {
     "ledger": ("budget",),
     "groupby": ("by",),
     "quantiles": ("q",),
+    "subset": ("where",),
+    "query": ("where",),
+    "filter": ("where",),
+    "vcov": ("cov_type",),
     "lower": ("bounds",),
     "upper": ("bounds",),
 }
@@ -66,10 +70,8 @@ _NO_ROW_ERRORS: Final = (
     "those that are count sampling and the noise"
 )
 _NOT_HERE: Final[Mapping[str, str]] = {
-    "subset": "choose the rows beforehand; their number then is a fact about the rows, which "
-    'neighbors="add-remove" keeps private',
-    "weights": "all rows count alike",
-    "offset": "a linear model takes no offset here; dp_glm does",
+    "weights": "all rows count alike here; dp_ols takes weights",
+    "offset": "dp_ols, and dp_glm and dp_select with a family, take an offset",
     "alpha": "levels of intervals are chosen when they are read, as in conf_int(alpha=0.05)",
     "missing": "a row with a missing value is left out",
     "cov_type": _NO_ROW_ERRORS,

@@ -38,7 +38,7 @@ def test_the_notebook_runs_from_top_to_bottom(tmp_path: Path) -> None:
     assert len(code) >= 8
     script = tmp_path / "first_hour.py"
     script.write_text("\n".join(code), encoding="utf-8")
-    assert "spent of eps=3" in run(script, tmp_path)
+    assert "spent of eps=20" in run(script, tmp_path)
 
 
 def test_the_notebook_holds_no_output() -> None:

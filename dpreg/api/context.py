@@ -22,6 +22,7 @@ from dpreg.formula.bounds import (
     with_stand_ins,
 )
 from dpreg.formula.design import Design, undeclared
+from dpreg.formula.where import where_of
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
@@ -132,7 +133,7 @@ class Context:
     build : callable
         Makes the design of a schema.
     trial : Design
-        With stand-ins for the bounds that are bought.
+        With placeholders for the bounds that are bought.
     passes : int
         Made before the first look, to buy bounds.
     share : Fraction
@@ -226,13 +227,13 @@ class Context:
 
 
 def open_table(
-    request: Request, data: Any, schema: Any, progress: bool | None
+    request: Request, data: Any, schema: Any, progress: bool | None, where: str | None = None
 ) -> tuple[Reader, Schema]:
     """Return the reader of a table and its schema, checked against each other."""
     showing(progress)
     persons = Persons.of(request.protection, request.seed)
-    reader = Reader(as_source(data), progress, persons)
     known = Schema.from_any(schema)
+    reader = Reader(as_source(data), progress, persons, where_of(where, known))
     check_schema_names(known, reader.source)
     return reader, known
 

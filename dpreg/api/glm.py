@@ -58,6 +58,7 @@ def dp_glm(
     delta: Amount = 0,
     family: FamilyLike = "binomial",
     schema: SchemaLike = None,
+    where: str | None = None,
     offset: str | None = None,
     noise: str | None = None,
     neighbors: str = "replace-one",
@@ -95,6 +96,10 @@ def dp_glm(
     schema : mapping, Schema or path, optional
         Bounds and levels of the raw columns; bounds of regressors that are left out are bought from
         a share of eps. A "binomial" response that is left out is read as a number between 0 and 1.
+    where : str, optional
+        Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
+        ``"g in ['a', 'b'] or not flag"``. Other rows count for nothing, and how many pass is
+        private (`dpreg.formula.where`).
     offset : str, optional
         A column, or an expression that could be a term of the formula, which is added to the linear
         predictor with coefficient 1. Its bounds must be declared.
@@ -141,7 +146,7 @@ def dp_glm(
     compose: `dpreg.privacy.looks`.
     """
     request = GLMRequest.of(unpacked(locals()))
-    reader, declared = open_table(request, data, schema, progress)
+    reader, declared = open_table(request, data, schema, progress, where)
     known, read = request.asked.model(request.formula, declared)
     model, check = (
         FamilyModel(read, request.asked.family),

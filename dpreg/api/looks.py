@@ -6,6 +6,7 @@ Tested in `tests/api/test_adaptive.py`, `tests/api/test_adaptive_calls.py` and
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -24,7 +25,7 @@ from dpreg.api.context import (
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, DataError
 from dpreg.formula.design import Design
-from dpreg.looks.described import Described
+from dpreg.looks.described import Described, Weights
 from dpreg.looks.estimates import Estimates, estimates
 from dpreg.looks.families import Family, Linear, family_of
 from dpreg.looks.locate import advance, explained
@@ -62,18 +63,38 @@ def formula_of(design: Design, columns: Sequence[int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LinearModel:
-    """A linear model: every stored column is looked at."""
+    """A linear model: every stored column is looked at, but for the term of the weights."""
 
-    known: tuple[str, ...] = ()
-    others: int = 0
+    weights: str | None = None
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """Terms of the design that have no coefficients."""
+        return () if self.weights is None else (self.weights,)
+
+    @property
+    def others(self) -> int:
+        """Stored columns beside those that have coefficients."""
+        return len(self.known)
+
+    def weighed(self, design: Design) -> tuple[int, ...]:
+        """Return the stored column of the weights, if there are any."""
+        return tuple(j for t in design.terms if t.name in self.known for j in t.columns)
 
     def columns(self, design: Design) -> tuple[int, ...]:
         """Return the stored columns that are looked at, the constant first."""
-        return tuple(range(len(design.columns)))
+        weighed = self.weighed(design)
+        return tuple(j for j in range(len(design.columns)) if j not in weighed)
 
     def described(self, design: Design) -> Described:
         """Return what of the stored columns is what."""
-        return Described(tuple(range(1, len(design.columns))), levels=design.levels)
+        weights = None
+        for place in self.weighed(design):  # as parts of the cap
+            column = design.columns[place]
+            weights = Weights(place, (column.offset / column.hi, column.width / column.hi))
+        columns = self.columns(design)[1:]
+        levels = tuple(j for j in design.levels if j in columns)
+        return Described(columns, levels=levels, weights=weights)
 
     def family(self, design: Design) -> Family:
         """Return the family."""
@@ -94,6 +115,8 @@ class LinearModel:
     def told(self, design: Design, seen: Seen, found: Estimates, constant: bool) -> dict[str, Any]:
         """Return what a fit of this kind has of its own."""
         variance = found.residual_variance
+        if self.weights is not None:  # sums of squares have weights that nobody released
+            variance = math.nan
         share = explained(seen.releases[-1], seen.rows)
         if not constant:  # without a constant R-squared is about 0, not about the mean
             share = max(float(seen.box.cells[-1, -1]) / max(seen.rows, 1.0) - variance, 0.0)

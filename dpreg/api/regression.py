@@ -20,7 +20,7 @@ from dpreg.api.moments import (
 )
 from dpreg.api.recorded import recorded
 from dpreg.arguments import renamed_method
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, SchemaError, shown
 from dpreg.estimation.constants import MOST_CELLS, PERTURBED_NOISES, privacy_of_constants
 from dpreg.estimation.few import open_few
 from dpreg.estimation.gram import NOISES
@@ -28,13 +28,16 @@ from dpreg.estimation.held import can_hold
 from dpreg.estimation.scaling import SCALINGS
 from dpreg.formula.bounds import announce
 from dpreg.formula.design import Design, build_design
+from dpreg.formula.terms import read_terms
 from dpreg.looks.families import Linear
 from dpreg.looks.loop import look
+from dpreg.looks.model import with_term
 from dpreg.looks.plan import NOISES as LOOK_NOISES
 from dpreg.moments import read_moments
 from dpreg.options import MethodLike, unpacked
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
+from dpreg.privacy.protection import Protection
 from dpreg.request import Request, choice, positive, text, truth
 from dpreg.results.regression import RegressionResults
 from dpreg.signatures import Amount, SchemaLike, Table
@@ -68,6 +71,9 @@ class OLSRequest(Request):
     scaling: str
     clip: Fraction
     center: bool
+    read: str
+    offset: str | None
+    weights: str | None
 
     @classmethod
     def of(cls, call: Mapping[str, Any]) -> OLSRequest:
@@ -78,6 +84,11 @@ class OLSRequest(Request):
         method = choice(renamed_method(call["method"]), "method", METHODS)
         if method == "auto" and isinstance(call["noise"], str) and call["noise"] in _GRAM_ALONE:
             method = "gram"
+        offset, weights = _words(call["offset"], "offset"), _words(call["weights"], "weights")
+        method = _of_errors(call["cov_type"], method, common["protection"])
+        if weights is not None:
+            method = _of_weights(method)
+        read, weights = _read(formula, offset, weights)
         request = cls(
             **common,
             formula=formula,
@@ -86,9 +97,44 @@ class OLSRequest(Request):
             noise=_noise(call["noise"], method),
             clip=positive(call["clip"], "clip", Fraction(1)),
             center=center,
+            read=read,
+            offset=offset,
+            weights=weights,
         )
         _check_together(request)
         return request
+
+    @property
+    def model(self) -> LinearModel:
+        """The model, as looks read it."""
+        return LinearModel(self.weights)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the arguments mean for a reader."""
+        found = []
+        if self.offset is not None:
+            found.append(
+                f"The model is of the response less the offset {self.offset}, and so are its "
+                "residual variance, R-squared and predictions: add the offset to these."
+            )
+        if self.weights is not None:
+            found.append(
+                f"Rows are weighted by {self.weights}, up to its declared bound. Errors allow for "
+                "any weights; the residual variance and R-squared are not released."
+            )
+        return tuple(found)
+
+    def check_weights(self, design: Design, unbounded: tuple[str, ...]) -> None:
+        """Refuse weights without a public cap."""
+        columns = [design.columns[j] for j in self.model.weighed(design)]
+        for column in columns:
+            declared = not any(name in column.name for name in unbounded)
+            if len(columns) > 1 or column.levels or not declared or column.lo < 0 or column.hi <= 0:
+                raise SchemaError(
+                    f"weights: declare bounds of {shown(column.name)} from 0 up to a cap, from "
+                    "public knowledge; larger weights count as the cap."
+                )
 
     @property
     def perturbed(self) -> bool:
@@ -111,6 +157,52 @@ def _noise(noise: object, method: str) -> str | None:
     return cast("str | None", choice(noise, "noise", (*_NOISES[method], None)))
 
 
+def _words(value: object, name: str) -> str | None:
+    return None if value is None else text(value, name)
+
+
+def _of_errors(wanted: object, method: str, protection: Protection) -> str:
+    """Return the method that gives the wanted errors; say which there are, and why no others."""
+    looks = "HC" if protection.person is None else "cluster"
+    gives = {"gram": "nonrobust", "adaptive": looks, "auto": looks}
+    if wanted is None or gives.get(method) == wanted:
+        return "adaptive" if method == "auto" and wanted is not None else method
+    if wanted == "nonrobust" and method == "auto":
+        return "gram"
+    has = gives.get(method)
+    if wanted in ("HC", "cluster", "nonrobust"):
+        other = 'leave person out for "HC"' if looks == "cluster" else 'give person= for "cluster"'
+        raise ArgumentError(
+            f'cov_type="{wanted}": method="{method}" '
+            + (
+                f'gives "{has}" here; {other}, or take "nonrobust" of method="gram".'
+                if has
+                else "releases coefficients alone, without errors."
+            )
+        )
+    raise ArgumentError(
+        f'cov_type: looks give "HC" (White\'s, without a correction for small tables) or, with '
+        f'person=, "cluster"; method="gram" gives "nonrobust"; got {shown(wanted)}. Others are '
+        "sums over residuals, leverages or lags of rows, which are not released."
+    )
+
+
+def _of_weights(method: str) -> str:
+    if method not in ("auto", "adaptive"):
+        raise ArgumentError(f'weights need looks: leave method="{method}" out.')
+    return "adaptive"
+
+
+def _read(formula: str, offset: str | None, weights: str | None) -> tuple[str, str | None]:
+    """Return the formula as it is read, and the term of the weights."""
+    if offset is not None:
+        with_term(formula, offset, "offset")  # refuses what is no expression of its own
+        response, right = read_terms(formula).response, formula.partition("~")[2]
+        taken = offset if offset.isidentifier() else f"({offset})"
+        formula = f"I({response} - {taken}) ~{right}"
+    return (formula, None) if weights is None else with_term(formula, weights, "weights")
+
+
 def _check_together(request: OLSRequest) -> None:
     without = request.budget.delta == 0
     if not request.perturbed:
@@ -128,7 +220,11 @@ def dp_ols(
     *,
     delta: Amount = 0,
     schema: SchemaLike = None,
+    where: str | None = None,
+    offset: str | None = None,
+    weights: str | None = None,
     method: MethodLike = "auto",
+    cov_type: str | None = None,
     neighbors: str = "replace-one",
     contributions: int | None = None,
     person: str | None = None,
@@ -153,6 +249,17 @@ def dp_ols(
         The most that the whole call may cost; decimals are taken exactly as typed.
     schema : mapping, Schema or path, optional
         Bounds and levels of the raw columns; bounds left out are bought from a share of eps.
+    where : str, optional
+        Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
+        ``"g in ['a', 'b'] or not flag"``. Other rows count for nothing, and how many pass is
+        private (`dpreg.formula.where`).
+    offset : str, optional
+        A column, or an expression of columns, whose coefficient is 1: the model is of the response
+        less the offset, and so is what `predict` gives.
+    weights : str, optional
+        A column with declared bounds from 0 up: a row counts by its weight, as in weighted least
+        squares. The upper bound is the cap, from public knowledge: larger weights count as it, and
+        noise is as large as for rows that all have it. Needs looks.
     method : {"auto", "adaptive", "gram", "objective", "ssp", "adassp"} or object
         A name, or an object that has options as well: `dpreg.Auto`, `dpreg.Adaptive`, `dpreg.Gram`,
         `dpreg.Objective`, `dpreg.SSP`, `dpreg.AdaSSP`.
@@ -167,6 +274,9 @@ def dp_ols(
         rows are few. It needs an intercept, no `person`, and rows that this process can read three
         times and hold (60 bytes a cell or so; at most 2**26 cells where their number is public).
         "ssp" and "adassp" are published ways to coefficients alone, and need delta.
+    cov_type : {"HC", "cluster", "nonrobust"}, optional
+        Which standard errors are wanted; None takes what the method gives. "adaptive" gives "HC",
+        or "cluster" where `person` is given; "gram" gives "nonrobust". Others are refused.
     neighbors : {"replace-one", "add-remove"}
     contributions : int, optional
         The most rows that one person may own, 1 if it is left out. With `person` the most that are
@@ -217,9 +327,9 @@ def dp_ols(
     ['Intercept', 'disea', 'lpi']
     """
     request = OLSRequest.of(unpacked(locals()))
-    reader, known = open_table(request, data, schema, progress)
-    build = partial(build_design, formula, clip=request.clip, center=request.center)
-    context = Context.of(request, reader, known, formula, build, shares=shares)
+    reader, known = open_table(request, data, schema, progress, where)
+    build = partial(build_design, request.read, clip=request.clip, center=request.center)
+    context = Context.of(request, reader, known, request.read, build, request.check_weights, shares)
     estimators = [make(context, request) for make in ESTIMATORS[request.method]]
     first, *others = estimators
     account = request.account()
@@ -247,8 +357,8 @@ def dp_ols(
         tried[place].announce(reader.rows)
     design = context.design(bounds)
     facts = context.facts(design, account, formula)
-    if reason:
-        facts = replace(facts, notes=(f'method="gram": {reason.rstrip(".")}.',))
+    reasons = (f'method="gram": {reason.rstrip(".")}.',) if reason else ()
+    facts = replace(facts, notes=(*reasons, *request.remarks))
     return tried[place].fit(opened[place], design, facts)
 
 
@@ -284,7 +394,7 @@ class _ByLooks:
         context, request = self.context, self.request
         return Looks(
             context=context,
-            model=LinearModel(),
+            model=request.model,
             cost=context.cost,
             passes=context.passes,
             noise=request.noise,
@@ -311,7 +421,9 @@ class _ByLooks:
         table = self.looks.table(design, opened)
         seen = look(table, Linear())
         facts = facts.after(table.reader)
-        result: RegressionResults = fitted(LinearModel(), design, columns_of(design), seen, facts)
+        model = self.request.model
+        columns = [j for j in columns_of(design) if j in model.columns(design)]
+        result: RegressionResults = fitted(model, design, columns, seen, facts)
         return result
 
 

@@ -36,6 +36,7 @@ def dp_select(
     *,
     delta: Amount = 0,
     schema: SchemaLike = None,
+    where: str | None = None,
     family: FamilyLike | None = None,
     offset: str | None = None,
     method: MethodLike = "auto",
@@ -77,6 +78,10 @@ def dp_select(
     schema : mapping, Schema or path to a TOML or JSON file, optional
         Bounds of numeric columns, levels of categorical ones: public facts, never taken from the
         rows. Bounds of numeric columns that it leaves out are bought from a share of eps.
+    where : str, optional
+        Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
+        ``"g in ['a', 'b'] or not flag"``. Other rows count for nothing, and how many pass is
+        private (`dpreg.formula.where`).
     family : {"binomial", "poisson", "quasipoisson"} or object, optional
         A name or an object, as for `dp_glm`; None is a linear model. A family is looked at as by
         `dp_glm`, which says what responses there are; terms are chosen from what the last look
@@ -180,7 +185,7 @@ def dp_select(
     call = unpacked(locals())
     request = SelectionRequest.of(call)
     asked, shown = family_asked(request, call), showing(progress)
-    reader, known = open_table(request, data, schema, progress)
+    reader, known = open_table(request, data, schema, progress, where)
     check_known_rows(reader, request.protection.n_is_public)
     if asked is not None:
         return select_family(request, asked, known, reader, budget)

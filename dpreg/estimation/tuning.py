@@ -13,6 +13,8 @@ Those of one release of all moments on real and drawn tables:
 
     python -m benchmarks.regression
     python -m benchmarks.wide
+
+Tested in `tests/estimation/test_blocks.py`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ cells could have had: each bound on what a row, or a person's rows, can add hold
 number of rows is what it was, and so is all that is a function of it. QED
 
 The text is parsed by `ast` into comparisons of `dpreg.formula.expressions` joined by and, or and
-not; none of it is ever evaluated as Python. Tested in `tests/formula/test_where.py`.
+not; none of it is ever evaluated as Python.
 """
 
 from __future__ import annotations

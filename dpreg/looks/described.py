@@ -14,7 +14,7 @@ from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
 from dpreg.grouped.grid import CELL_BITS
 
-__all__ = ["Described", "Trials"]
+__all__ = ["Described", "Trials", "Weights"]
 
 _ONE: Final = 2.0**CELL_BITS
 
@@ -46,6 +46,28 @@ class Trials:
 
 
 @dataclass(frozen=True, slots=True)
+class Weights:
+    """Where a row's weight stands, as a part of the largest one; public.
+
+    Attributes
+    ----------
+    column : int
+        Index of the stored column.
+    scale : (float, float)
+        The weight is the first plus the second times its stored cell.
+    """
+
+    column: int
+    scale: tuple[float, float]
+
+    def of(self, cells: Floats) -> Floats:
+        """Return the weights of gridded cells (D, rows), in [0, 1], each from its own cell."""
+        found = cells[self.column] * (self.scale[1] / _ONE)
+        found += self.scale[0]
+        return np.asarray(np.minimum(np.maximum(found, 0.0), 1.0), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
 class Described:
     """What of a design's stored columns, (1, x, y), is what; public.
 
@@ -63,6 +85,8 @@ class Described:
         Where rows have several: the response counts successes.
     levels : tuple of int
         Those of the columns that say which level a row has, by a code of at most 1.
+    weights : Weights, optional
+        Where rows of a linear model do not count alike.
     """
 
     columns: tuple[int, ...]
@@ -71,6 +95,7 @@ class Described:
     response: tuple[float, float] = (0.0, 1.0)
     trials: Trials | None = None
     levels: tuple[int, ...] = ()
+    weights: Weights | None = None
 
     def only(self, columns: tuple[int, ...]) -> Described:
         """Return what is left where others of its columns have no coefficients."""

@@ -268,18 +268,18 @@ def read_model(formula: str, asked: Asked) -> Model:
     """Read a formula, with offset and trials as further terms."""
     read = Model(formula, read_terms(formula).response)
     if asked.exposure is not None:
-        whole, name = _with_term(read.formula, f"np.log({asked.exposure})", "exposure")
+        whole, name = with_term(read.formula, f"np.log({asked.exposure})", "exposure")
         read = replace(read, formula=whole, offset=name)
     if asked.offset is not None:
-        whole, name = _with_term(read.formula, asked.offset, "offset")
+        whole, name = with_term(read.formula, asked.offset, "offset")
         read = replace(read, formula=whole, offset=name)
     if asked.trials is not None:
-        whole, name = _with_term(read.formula, asked.trials, "trials")
+        whole, name = with_term(read.formula, asked.trials, "trials")
         read = replace(read, formula=whole, trials=name)
     return read
 
 
-def _with_term(formula: str, wanted: str, what: str) -> tuple[str, str]:
+def with_term(formula: str, wanted: str, what: str) -> tuple[str, str]:
     """Return the formula with one more term, and its name."""
     inner = wanted.removeprefix("np.log(")
     refused = ArgumentError(

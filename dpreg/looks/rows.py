@@ -17,7 +17,8 @@ serves both,
 
 and blindly omega is also at most tau^2 w / (g ebar)^2. A row with a missing or undeclared cell
 becomes 0. Of a row with m trials mean, weight and ebar are m times those of one; a row without
-trials becomes 0.
+trials becomes 0. A row of a linear model may have a weight of its own, a part of the largest there
+can be: w and g are multiplied by it, before all limits, so that what follows holds as it stands.
 
 *Persons.* Where rows come by person, (k, f) of a row are only limited far out, to lengths of 2**26
 (scores 2**30), by a factor in which no other row has a part. k of all rows of a person are
@@ -201,6 +202,11 @@ class _Seen:
             np.minimum(residual, cap, out=residual)
         residual -= mean
         residual *= terms.factor
+        if described.weights is not None:
+            own = described.weights.of(cells)
+            absent |= own == 0.0
+            own[absent] = 1.0
+            weight, residual = weight * own, residual * own
         farthest = None
         if family.blind:
             farthest = np.maximum(mean, cap - mean)

@@ -217,7 +217,7 @@ def _of_fit(result: Any, fit: Any) -> Told:
         rows = result.nobs / (2 if fit.fit == "split" else 1)
         kinds = Schema(fit.schema).values()
         levels = any(isinstance(kind, Categorical | Boolean) for kind in kinds)
-        yield from _gaps(fit.complete_rows, rows, levels=levels)
+        yield from _gaps(result, fit.complete_rows, rows, levels=levels)
     if lost := [name for name, why in fit.weak.items() if why.startswith("too few rows")]:
         yield _note("hidden-by-noise", names=_listed(lost))
     if fit.kind != "regression":
@@ -244,8 +244,9 @@ def _of_fit(result: Any, fit: Any) -> Told:
         yield _note("rare-levels", names=_listed(rare))
 
 
-def _gaps(complete: float, rows: float, *, levels: bool) -> Told:
-    if complete < _FEW_COMPLETE * rows:
+def _gaps(result: Any, complete: float, rows: float, *, levels: bool) -> Told:
+    chosen = result.record is not None and "where" in result.record.arguments
+    if not chosen and complete < _FEW_COMPLETE * rows:
         name = "rows-missing-or-levels" if levels else "rows-missing"
         yield _note(name, complete=max(complete, 0), rows=rows)
 
@@ -299,7 +300,9 @@ def _length(fit: Any) -> float | None:
 def _of_estimates(result: ClassicResults) -> Told:
     """Say what the released numbers tell of means and quantiles, and where intervals are rough."""
     if result.counts is not None and result.nobs is not None and result.blocks is None:
-        yield from _gaps(float(result.counts.sum()), result.nobs, levels=result.by is not None)
+        yield from _gaps(
+            result, float(result.counts.sum()), result.nobs, levels=result.by is not None
+        )
     low, high = ends_of(result).T
     with np.errstate(over="ignore", invalid="ignore"):
         off = np.minimum(result.estimates - low, high - result.estimates) / (high - low)

@@ -64,6 +64,7 @@ def _screen(result: Any, alpha: float, *, ratios: bool) -> Iterable[Block]:
     yield from _found(result, alpha, full=False)
     if hasattr(result, "formula"):
         yield Paragraph("Model", _cut(result.formula, "formula", _SHORT_FORMULA))
+    yield from _where(result)
     yield Paragraph("Rows", _rows(result, fit))
     yield _cost(result.claim)
     yield from _tables(result, alpha, full=False, ratios=ratios)
@@ -103,6 +104,7 @@ def _findings(result: Any, alpha: float, *, ratios: bool) -> Iterable[Block]:
     yield _cost(result.claim)
     if hasattr(result, "formula"):
         yield Paragraph("Formula", _cut(result.formula, "formula"))
+    yield from _where(result)
     if selection:
         yield Paragraph("Selected", _cut(result.selected_formula, "selected_formula"))
     yield facts("selection" if selection else result.kind, result)
@@ -211,6 +213,12 @@ def _unclear(names: Sequence[str]) -> Iterable[Paragraph]:
         useless = "it is useless" if len(names) == 1 else "they are useless"
         told = f"{_listed(names)}. That does not show that {useless}: {_TOO_SMALL}."
         yield Paragraph("Unclear", told)
+
+
+def _where(result: Any) -> Iterable[Block]:
+    """Say which rows the call was about, if not all."""
+    asked = None if result.record is None else result.record.arguments.get("where")
+    return () if asked is None else (Paragraph("Where", _cut(str(asked), "record")),)
 
 
 def _rows(result: Any, fit: Any) -> str:

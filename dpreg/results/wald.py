@@ -166,16 +166,21 @@ def level_rows(columns: Mapping[str, int], term: str, levels: Sequence[str], siz
 def pairwise(
     contrast: Contrast, labels: Sequence[str], method: str | Sequence[str], alpha: float
 ) -> PairwiseTests:
-    """Correct the p-values of a contrast, by statsmodels' `multipletests`."""
+    """Correct the p-values of a contrast, by statsmodels' `multipletests`.
+
+    A pair without a p-value is counted among them, and is never told apart.
+    """
     from statsmodels.stats.multitest import multipletests  # slow to import, and seldom needed
 
-    frame = contrast.summary_frame(xname=labels)
+    frame, unknown = contrast.summary_frame(xname=labels), np.isnan(contrast.pvalue)
     for each in [method] if isinstance(method, str) else method:
         try:
-            reject, corrected, *_ = multipletests(contrast.pvalue, alpha=alpha, method=each)
+            values = np.where(unknown, np.nextafter(1, 0), contrast.pvalue)
+            reject, corrected, *_ = multipletests(values, alpha=alpha, method=each)
         except ValueError:
             raise ArgumentError(
                 f'method must be one that multipletests knows, such as "hs"; got {shown(each)}.'
             ) from None
-        frame[f"pvalue-{each}"], frame[f"reject-{each}"] = corrected, reject
+        frame[f"pvalue-{each}"] = np.where(unknown, np.nan, corrected)
+        frame[f"reject-{each}"] = reject & ~unknown
     return PairwiseTests(contrast, tuple(labels), frame)

@@ -81,8 +81,8 @@ def test_every_key_is_drawn_for_its_call_alone(call, monkeypatch):
     used, secret_key, read = set(), persons.secret_key, persons.PersonId
     monkeypatch.setattr(persons, "secret_key", listening)
     monkeypatch.setattr(persons, "PersonId", lambda key: (used.add(key), read(key))[1])
-    for _ in range(2):
-        ask(call, panel(people=60))
+    for most in (2, 2, None):
+        ask(call, panel(people=60), contributions=most)
     assert len(asked) >= 2
     assert set(asked) == {None}
     assert len(set(drawn)) == len(drawn)

@@ -27,12 +27,11 @@ def fit(**given):
     [
         ({"epsilon": 1}, r"^dp_ols\(\) has no argument 'epsilon'; did you mean 'eps'\?$"),
         ({"seed": 1}, r"'seed'; did you mean 'unsafe_seed'\?; results with it .* not private"),
-        ({"subset": ROWS.x > 0.5}, "'subset': choose the rows beforehand; .*add-remove"),
+        ({"subset": ROWS.x > 0.5}, r"'subset'; did you mean 'where'\?"),
         ({"alpha": 0.1}, r"'alpha': .*conf_int\(alpha=0.05\)"),
         ({"neighbours": "add-remove"}, r"did you mean 'neighbors'\?"),
-        ({"offset": ROWS.x * CELL}, "'offset': .*dp_glm does"),
-        ({"weights": ROWS.x}, "all rows count alike"),
-        ({"cov_type": "HC1"}, "residuals, which are not released"),
+        ({"vcov": "HC1"}, r"'vcov'; did you mean 'cov_type'\?"),
+        ({"robust": True}, "residuals, which are not released"),
         ({"zzzzzz": 1}, r"has no argument 'zzzzzz'\.$"),
     ],
 )

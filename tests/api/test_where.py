@@ -8,6 +8,7 @@ import dpreg
 from dpreg.errors import ArgumentError, DpregError
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.ledger import Ledger
+from dpreg.results import notes
 
 SCHEMA = {"y": (0, 10), "x": (0, 1), "op": ["in", "bay"], "g": ["u", "v"], "age": (0, 100)}
 TEST = "op == 'in' and age >= 30"
@@ -79,6 +80,9 @@ def test_it_is_refused_before_the_charge(call):
 def test_it_is_in_the_record_and_not_beside_complete():
     found = CALLS["mean"](rows(), eps=1, where=TEST)
     assert found.record.arguments["where"] == TEST
+    for full in (False, True):
+        assert f"Where:    {TEST}" in str(found.summary(full=full))
+    assert not any("letter by letter" in note.text for note in notes.of(found))
     with pytest.raises(ArgumentError, match="complete=True and where"):
         dpreg.dp_mean("y", rows(), eps=1, schema=SCHEMA, where=TEST, complete=True)
     with pytest.raises(ArgumentError, match="where tests columns"):

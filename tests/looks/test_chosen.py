@@ -186,6 +186,9 @@ def test_what_is_planned_has_no_noise_in_its_last_look():
     law = laws_for_choice(replace(seen, releases=(*seen.releases[:-1], quiet)))[0]
     theta = np.linalg.solve(law.transform, BETA - law.start)
     np.testing.assert_allclose(law.left, law.equations @ theta, rtol=1e-6, atol=1e-6)
+    again = without_noise(taken, seen, BETA).releases[-1]
+    assert (quiet.information == again.information).all()  # and no other draw of noise
+    assert quiet.trace == again.trace
     noisy = seen.releases[-1]
     assert np.abs(noisy.information - quiet.information).max() > noisy.information_sd
     assert (quiet.information_sd, quiet.score_sd) == (noisy.information_sd, noisy.score_sd)

@@ -120,9 +120,9 @@ def test_offset_exposure_and_trials_are_planned_as_they_are_called():
     rows["s"] = rng.binomial(rows["m"], 1 / (1 + np.exp(-rows["a"])))
     schema = SCHEMA | {"t": (1, 9), "m": (1, 5), "s": (0, 5)}
     for formula, more in (
-        ("k ~ a + b", {"family": "poisson", "exposure": "t"}),
+        ("k ~ a + b", {"family": dpreg.Poisson(exposure="t")}),
         ("y ~ a + b", {"offset": "np.sqrt(t)"}),
-        ("s ~ a + b", {"trials": "m"}),
+        ("s ~ a + b", {"family": dpreg.Binomial(trials="m")}),
     ):
         asked = {"eps": 1, "delta": 1e-6, "schema": schema, **more}
         told = plan_glm(formula, n=n, like=rows, **asked)

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
+import dpreg
 from dpreg.results.claim import STAMP
 from dpreg.results.contrast import Combinations, Contrast, Prediction
 from dpreg.results.glm import GLMPrediction
@@ -80,3 +81,17 @@ def test_predictions_show_the_stamp_and_nothing_of_the_table(make_claim):
                 assert (STAMP in shown(predicted)) == seeded
                 assert "7" not in shown(predicted)
                 assert "0x" not in shown(predicted)
+
+
+def test_pairs_that_noise_hides_are_not_told_apart():
+    """A p-value that nobody has was taken for one of 0 by the correction."""
+    rng = np.random.default_rng(1)
+    data = pd.DataFrame({"g": rng.choice(["a", "b"], 20000), "y": rng.uniform(0, 1, 20000)})
+    data.loc[:2, "g"] = "c"
+    data["y"] = np.where(data["g"] == "b", data["y"], data["y"] ** 2)
+    schema = {"y": (0, 1), "g": ["a", "b", "c"]}
+    fit = dpreg.dp_ols("y ~ g", data, 1, delta=1e-6, schema=schema, unsafe_seed=1)
+    for method in ("hs", "bonferroni", "fdr_bh"):
+        pairs = fit.t_test_pairwise("g", method=method).result_frame
+        assert pairs[f"reject-{method}"].tolist() == [True, False, False]
+        assert pairs[f"pvalue-{method}"].isna().tolist() == [False, True, True]

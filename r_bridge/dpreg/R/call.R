@@ -76,6 +76,7 @@ public_call <- function(call) {
   for (name in setdiff(names(call), "")) {
     value <- call[[name]]
     path <- name == "data" && is.character(value) && length(value) == 1
+    path <- path || name == "subset" && is_name(value) # as it was read, by row_test()
     harmless <- path || is_reference(value) || is_formula(value) || name %in% c(public_arguments, columns)
     call[name] <- list(if (!harmless) {
       placeholder(name)
@@ -112,7 +113,7 @@ placeholder <- function(name) as.name(paste0("<", name, ">"))
 # is on neither list is left out.
 public_arguments <- c(
   "formula", "eps", "delta", "schema", "method", "mechanism", "noise", "scaling", "neighbors", "contributions", "clip",
-  "center", "shares", "analyst", "progress", "unsafe_seed", "family", "response_cap", "units", "keep",
+  "center", "shares", "analyst", "progress", "unsafe_seed", "vcov", "family", "response_cap", "units", "keep",
   "max_terms", "hierarchy", "radius", "penalty", "sigma2", "false_inclusions", "draws", "fit", "engine", "bounds",
   "bins", "complete", "width_share", "q", "alpha", "estimator", "blocks", "correct_bias", "aggregation", "timeout",
   "effects", "sigma", "n", "of", "chance", "candidates", "sd", "correlation", "mean", "spread", "scatter", "seed", "beta", "bound",
@@ -121,7 +122,7 @@ public_arguments <- c(
 
 # Arguments that name columns. A call that went through has found the columns; in one that did not there may be
 # cells instead.
-column_arguments <- c("offset", "exposure", "trials", "person", "by")
+column_arguments <- c("offset", "weights", "exposure", "trials", "person", "by")
 
 # d, d$x, d[["x"]], d@x and package::d: nothing that could hold a cell.
 is_reference <- function(e) {

@@ -34,22 +34,24 @@ NULL
 
 #' @rdname dp_mean
 #' @export
-dp_mean <- function(x, data = NULL, eps, delta = 0, bounds = NULL, schema = NULL,
+dp_mean <- function(x, data = NULL, eps, delta = 0, bounds = NULL, schema = NULL, subset = NULL,
                     neighbors = "replace-one", contributions = 1, person = NULL, by = NULL, complete = FALSE,
                     noise = NULL, budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL, ...) {
   no_more(...)
-  call <- match.call()
+  tested <- row_test(match.call(), parent.frame())
+  call <- tested$call
   required(x, eps)
-  estimate_call("dp_mean", x, data, given_arguments(call), call)
+  estimate_call("dp_mean", x, data, given_arguments(call[names(call) != "subset"]), call, tested$where)
 }
 
 #' @rdname dp_mean
 #' @export
-dp_quantile <- function(x, data = NULL, q, eps, bounds = NULL, schema = NULL,
+dp_quantile <- function(x, data = NULL, q, eps, bounds = NULL, schema = NULL, subset = NULL,
                         neighbors = "replace-one", contributions = 1, person = NULL, by = NULL, complete = FALSE,
                         alpha = 0.05, budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL, ...) {
   no_more(...)
-  call <- match.call()
+  tested <- row_test(match.call(), parent.frame())
+  call <- tested$call
   required(x)
   # The order x, q, data is understood, too: plain numbers are no table.
   if (is.numeric(data) && !is.object(data) && (missing(q) || is.data.frame(q) || is_source(q))) {
@@ -60,36 +62,39 @@ dp_quantile <- function(x, data = NULL, q, eps, bounds = NULL, schema = NULL,
   }
   if (!"q" %in% names(call)) required(q)
   required(eps)
-  estimate_call("dp_quantile", x, data, given_arguments(call), call)
+  estimate_call("dp_quantile", x, data, given_arguments(call[names(call) != "subset"]), call, tested$where)
 }
 
 #' @rdname dp_mean
 #' @export
 dp_histogram <- function(x, data = NULL, eps, delta = 0, bounds = NULL, bins = "private",
-                         schema = NULL, neighbors = "replace-one", contributions = 1, person = NULL, by = NULL,
+                         schema = NULL, subset = NULL, neighbors = "replace-one", contributions = 1, person = NULL, by = NULL,
                          complete = FALSE, width_share = 0.2, noise = NULL, budget = NULL, analyst = NULL,
                          progress = NULL, unsafe_seed = NULL, ...) {
   no_more(...)
-  call <- match.call()
+  tested <- row_test(match.call(), parent.frame())
+  call <- tested$call
   required(x, eps)
-  estimate_call("dp_histogram", x, data, given_arguments(call), call)
+  estimate_call("dp_histogram", x, data, given_arguments(call[names(call) != "subset"]), call, tested$where)
 }
 
 #' @rdname dp_mean
 #' @export
 dp_suffstats <- function(x, data = NULL, family = "gaussian", eps, delta = 0, bounds = NULL,
-                         schema = NULL, neighbors = "replace-one", contributions = 1, person = NULL, by = NULL,
+                         schema = NULL, subset = NULL, neighbors = "replace-one", contributions = 1, person = NULL, by = NULL,
                          complete = FALSE, noise = NULL, budget = NULL, analyst = NULL, progress = NULL,
                          unsafe_seed = NULL, ...) {
   no_more(...)
-  call <- match.call()
+  tested <- row_test(match.call(), parent.frame())
+  call <- tested$call
   required(x, eps)
-  estimate_call("dp_suffstats", x, data, given_arguments(call), call)
+  estimate_call("dp_suffstats", x, data, given_arguments(call[names(call) != "subset"]), call, tested$where)
 }
 
 # What every function of columns does.
-estimate_call <- function(verb, x, data, arguments, call) {
+estimate_call <- function(verb, x, data, arguments, call, where = NULL) {
   force(arguments)
+  arguments$where <- where
   if (is.null(data)) {
     if (!is.data.frame(x)) plain_column(x, "x")
     data <- if (is.data.frame(x)) x else data.frame(x = x, stringsAsFactors = FALSE)
@@ -118,7 +123,7 @@ estimate_call <- function(verb, x, data, arguments, call) {
   if (!is.null(arguments$bounds)) arguments$bounds <- as.list(arguments$bounds)
   arguments$x <- if (length(x) == 1) x else as.list(x)
   view <- if (is.null(source)) {
-    python_call(verb, arguments, data, c(columns, person))
+    python_call(verb, arguments, data, unique(c(columns, person, tested_columns(where, attr(data, "names")))))
   } else {
     python_call(verb, arguments, source = source)
   }

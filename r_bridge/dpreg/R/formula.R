@@ -88,7 +88,7 @@ refusals <- list(
   ns = paste0(across_rows, "write bs(x, knots = c(2, 5), Boundary.knots = c(0, 9)) with public ",
               "numbers"),
   s = paste0(across_rows, "write bs() with public knots"),
-  offset = paste0("an offset is not offered here; dp_glm() has offsets. Of a linear model subtract it from the response, as in I(y - z) ~ x"),
+  offset = "in a linear model an offset is an argument: dp_ols(y ~ x, data, offset = z)",
   cut = "it makes labels, and stands by itself: write y ~ cut(x, c(0, 10, 20))",
   ordered = paste0("polynomial contrasts are not offered; write the column itself and declare its ",
                    "levels in order, or make a number of it"),

@@ -37,22 +37,25 @@
 #' any <- dp_glm(number > 0 ~ age, visits, eps = 4, delta = 1e-6, schema = facts)
 #' summary(any, ratios = TRUE)
 #' @export
-dp_glm <- function(formula, data, eps, delta = 0, family = stats::binomial(), schema = NULL, offset = NULL,
+dp_glm <- function(formula, data, eps, delta = 0, family = stats::binomial(), schema = NULL, subset = NULL, offset = NULL,
                    noise = NULL, neighbors = "replace-one", contributions = NULL, person = NULL, shares = NULL,
                    budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL, ...) {
   no_more(..., .harmless = retired$dp_glm)
-  call <- match.call()
+  tested <- row_test(match.call(), parent.frame())
+  call <- tested$call
   required(formula, data, eps)
   added <- list(written = substitute(offset), value = function() offset)
   parts <- family_parts(as.list(substitute(list(...)))[-1], family, added, "dp_glm", parent.frame())
-  model_of_family("dp_glm", formula, data, family, parts, call, new_glm)
+  model_of_family("dp_glm", formula, data, family, parts, call, new_glm, where = tested$where)
 }
 
 # What dp_glm() and dp_select() of a family do.
-model_of_family <- function(verb, formula, data, family, parts, call, make, flat = NULL, frame = parent.frame()) {
+model_of_family <- function(verb, formula, data, family, parts, call, make, flat = NULL, frame = parent.frame(),
+                            where = NULL) {
   force(frame)
   call <- with_family(call, family, parts)
-  arguments <- given_arguments(call[!names(call) %in% c(added_names, "family", retired[[verb]])], frame)
+  arguments <- given_arguments(call[!names(call) %in% c(added_names, "family", "subset", retired[[verb]])], frame)
+  arguments$where <- where
   arguments <- c(arguments, family = parts$name, response_cap = parts$cap, flat)
   model_call(verb, formula, data, arguments, call, make, parts$added)
 }

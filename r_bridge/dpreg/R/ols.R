@@ -5,6 +5,12 @@
 #'
 #' @inheritParams dp_select
 #' @param delta Above 0 it allows Gaussian noise; `"ssp"` and `"adassp"` need it.
+#' @param offset A column, or an expression of columns, whose coefficient is 1: the model is of the response less the
+#'   offset, and so is what [predict()] gives.
+#' @param weights A column with declared bounds from 0 up: a row counts by its weight, as in [lm()]. The upper bound is
+#'   the cap, from public knowledge: larger weights count as it. Needs looks.
+#' @param vcov Which standard errors are wanted: `"HC"` (robust) or, with `person`, `"cluster"`, which looks give;
+#'   `"iid"`, which `"gram"` gives. `NULL` takes what the method gives. Others are refused with the reason.
 #' @param shares A named list: the part of `eps` for `bounds`, where the schema leaves some out.
 #' @param method `"adaptive"` looks at the rows three to five times, each time at the fit that the looks before gave: robust errors,
 #'   clustered where `person` is given (the old name, `"staged"`, works with a warning);
@@ -23,12 +29,31 @@
 #' confint(fit, level = 0.9)
 #' predict(fit, data.frame(wt = 3, hp = 110), se.fit = TRUE)
 #' @export
-dp_ols <- function(formula, data, eps, delta = 0, schema = NULL, method = "auto", neighbors = "replace-one",
-                   contributions = NULL, person = NULL, shares = NULL, budget = NULL, analyst = NULL,
-                   progress = NULL, unsafe_seed = NULL, ...) {
+dp_ols <- function(formula, data, eps, delta = 0, schema = NULL, subset = NULL, offset = NULL, weights = NULL,
+                   method = "auto", vcov = NULL, neighbors = "replace-one", contributions = NULL, person = NULL,
+                   shares = NULL, budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL, ...) {
   no_more(..., .harmless = retired$dp_ols)
-  call <- match.call()
+  tested <- row_test(match.call(), parent.frame())
+  call <- tested$call
   required(formula, data, eps)
-  arguments <- c(given_arguments(call[!names(call) %in% retired$dp_ols]), flat_arguments("dp_ols", ...))
-  model_call("dp_ols", formula, data, arguments, call, new_regression)
+  elsewhere <- c(retired$dp_ols, "subset", "offset", "weights", "vcov")
+  arguments <- c(given_arguments(call[!names(call) %in% elsewhere]), flat_arguments("dp_ols", ...))
+  arguments$where <- tested$where
+  arguments$cov_type <- wanted_errors(vcov)
+  written <- list(offset = substitute(offset), weights = substitute(weights))
+  values <- list(offset = function() offset, weights = function() weights)
+  own <- function(columns) {
+    Filter(Negate(is.null), Map(row_expression, written, names(written), list(columns), values))
+  }
+  model_call("dp_ols", formula, data, arguments, call, new_regression, own = own)
+}
+
+# Python's word for the errors that are asked for, by the words of sandwich, fixest and others.
+wanted_errors <- function(vcov) {
+  if (is.null(vcov)) return(NULL)
+  if (!is_name(vcov)) {
+    dpreg_stop("argument_error", "vcov must be \"HC\", \"cluster\" or \"iid\": no formula, function or matrix.")
+  }
+  words <- c(hetero = "HC", iid = "nonrobust", const = "nonrobust")
+  if (vcov %in% names(words)) words[[vcov]] else vcov
 }

@@ -43,6 +43,8 @@
 #'   `"auto"` takes `"adaptive"` where a public rule finds enough rows, else `"pcls"`, and a note says why; where
 #'   the number of rows is private it first buys a noisy count.
 #'   [PCLS()], [PCPL()], [Adaptive()] and [Auto()] have options as well.
+#' @param subset Which rows the call is about: a test of declared columns, such as `op == "a" & age >= 18`, as [lm()] takes
+#'   it, or the same as text. Other rows count for nothing, and how many pass stays private.
 #' @param neighbors `"replace-one"` (the number of rows is public) or `"add-remove"` (it is private).
 #' @param contributions The most rows that one person may own; with `person`, the most that are used, drawn at
 #'   random. `NULL` is 1, but looks (`"adaptive"`) then use all rows of a person.
@@ -87,13 +89,15 @@
 #' fit
 #' summary(fit)$which
 #' @export
-dp_select <- function(formula, data, eps, delta = 0, schema = NULL, family = NULL, offset = NULL, method = "auto",
+dp_select <- function(formula, data, eps, delta = 0, schema = NULL, subset = NULL, family = NULL, offset = NULL,
+                      method = "auto",
                       neighbors = "replace-one", contributions = NULL, person = NULL, units = "term",
                       keep = "(Intercept)", max_terms = NULL, hierarchy = "none", false_inclusions = 0.1,
                       shares = NULL, fit = "auto", budget = NULL, analyst = NULL, progress = NULL,
                       unsafe_seed = NULL, ...) {
   no_more(..., .harmless = retired$dp_select)
-  call <- match.call()
+  tested <- row_test(match.call(), parent.frame())
+  call <- tested$call
   required(formula, data, eps)
   if (is.null(family)) {
     given <- intersect(c(added_names, "response_cap"), names(call))
@@ -101,17 +105,20 @@ dp_select <- function(formula, data, eps, delta = 0, schema = NULL, family = NUL
       dpreg_stop("argument_error", paste(given, collapse = ", "), " needs a family, such as poisson(): a linear model ",
                  "has none.")
     }
-    arguments <- c(given_arguments(call[!names(call) %in% retired$dp_select]),
+    arguments <- c(given_arguments(call[!names(call) %in% c("subset", retired$dp_select)]),
                    flat_arguments("dp_select", ...))
+    arguments$where <- tested$where
     return(model_call("dp_select", formula, data, arguments, call, new_selection))
   }
   added <- list(written = substitute(offset), value = function() offset)
   parts <- family_parts(as.list(substitute(list(...)))[-1], family, added, "dp_select", parent.frame())
-  model_of_family("dp_select", formula, data, family, parts, call, new_selection, flat_arguments("dp_select", ...))
+  model_of_family("dp_select", formula, data, family, parts, call, new_selection, flat_arguments("dp_select", ...),
+                  where = tested$where)
 }
 
 # What every function of a formula and a table does. `added` makes a family's offsets from the names of columns.
-model_call <- function(verb, formula, data, arguments, call, make, added = function(columns) NULL) {
+model_call <- function(verb, formula, data, arguments, call, make, added = function(columns) NULL,
+                       own = function(columns) NULL) {
   force(arguments)
   source <- NULL
   if (is_source(data)) {
@@ -128,7 +135,9 @@ model_call <- function(verb, formula, data, arguments, call, make, added = funct
     formula <- parted$formula
     offsets <- parted$added
   }
-  used <- c(unlist(lapply(c(list(formula), offsets), all.vars)), names(arguments$schema))
+  own <- own(attr(data, "names"))
+  tested <- tested_columns(arguments$where, attr(data, "names"))
+  used <- c(unlist(lapply(c(list(formula), offsets, own), all.vars)), names(arguments$schema))
   person <- person_column(arguments$person, data, used)
   bounds <- function(name) declared_bounds(arguments$schema, name)
   translation <- translate_formula(formula, without_person(data, person), bounds, offsets)
@@ -151,9 +160,11 @@ model_call <- function(verb, formula, data, arguments, call, make, added = funct
   arguments <- with_ledger(arguments)
   arguments$formula <- translation$patsy
   arguments[names(translation$sent)] <- translation$sent
+  arguments[names(own)] <- lapply(own, function(e) translate_variable(e, label_of(e), attr(data, "names")))
   arguments <- with_options(arguments)
   view <- if (is.null(source)) {
-    python_call(verb, arguments, data, c(translation$columns, names(translation$derived), person),
+    more <- c(names(translation$derived), person, tested, unlist(lapply(own, all.vars)))
+    python_call(verb, arguments, data, unique(c(translation$columns, more)),
                 labels = translation$labels)
   } else {
     python_call(verb, arguments, source = source, labels = translation$labels)

@@ -26,7 +26,7 @@ about_argument <- function(name, known) {
     remark <- if (meant[1] %in% names(argument_remarks)) paste0(" ", argument_remarks[[meant[1]]])
     return(paste0("; did you mean ", meant[1], "?", remark))
   }
-  if (plain %in% names(argument_reasons) && (plain != "subset" || "neighbors" %in% known)) {
+  if (plain %in% names(argument_reasons)) {
     return(paste0(": ", argument_reasons[[plain]], "."))
   }
   apart <- utils::adist(plain, gsub("[._]", "", known), ignore.case = TRUE)[1, ]
@@ -40,7 +40,7 @@ argument_aliases <- list(
   epsilon = "eps", seed = c("unsafe_seed", "seed"), randomstate = c("unsafe_seed", "seed"),
   alpha = c("level", "conf.level", "ci"), confidence = c("level", "conf.level"), conflevel = c("level", "ci"),
   ci = c("level", "conf.level"), level = c("conf.level", "ci"), id = "person", ledger = "budget", group = "by",
-  groups = "by", lower = "bounds", upper = "bounds", probs = "q", exp = c("exponentiate", "ratios"),
+  groups = "by", lower = "bounds", upper = "bounds", probs = "q", where = "subset", filter = "subset", covtype = "vcov", se = "vcov", exp = c("exponentiate", "ratios"),
   exponentiate = "ratios", ratios = "exponentiate"
 )
 
@@ -53,11 +53,8 @@ no_row_errors <- paste(
   "count sampling and the noise"
 )
 argument_reasons <- c(
-  subset = paste(
-    "choose the rows beforehand; their number then is a fact about the rows, which neighbors = \"add-remove\" keeps",
-    "private"
-  ),
-  weights = "all rows count alike", offset = "a linear model takes no offset here; dp_glm() does",
+  weights = "all rows count alike here; dp_ols() takes weights",
+  offset = "dp_ols(), dp_glm() and dp_select() of a family take an offset",
   alpha = "levels of intervals are chosen when they are read, as in confint(fit, level = 0.95)",
   level = "levels of intervals are chosen when they are read, as in confint(fit, level = 0.95)",
   naaction = "a row with a missing value is left out", contrasts = "factors have treatment contrasts",

@@ -59,7 +59,7 @@ test_that("what cannot be translated is refused by the name of its term", {
   refused(y ~ x + scale(z), "scale(z)", "declared bounds")
   refused(y ~ splines::ns(x, 3), "ns(x, 3)", "bs(")
   refused(y ~ splines::bs(x, df = 4), "bs(x, df = 4)", "public")
-  refused(y ~ x + offset(z), "offset(z)", "subtract")
+  refused(y ~ x + offset(z), "offset(z)", "is an argument")
   refused(y ~ I(x - mean(x)), "I(x - mean(x))", "across rows")
   refused(y ~ I(x %% 2), "I(x%%2)", "remainder")
   refused(y ~ ifelse(x > 1, x, 0), "ifelse", "comparison")

@@ -135,7 +135,7 @@ test_that("an offset may be given in each of glm's ways", {
   refused("name of a column", Poisson(exposure = log(years)))
   refused("one-sided", offset = a ~ years)
   expect_error(fit_to(number ~ age + offset(age), poisson()), "not a term of the formula", class = "dpreg_argument_error")
-  expect_error(dp_ols(number ~ age + offset(years), rows, 1, schema = facts), "not offered here",
+  expect_error(dp_ols(number ~ age + offset(years), rows, 1, schema = facts), "is an argument",
                class = "dpreg_formula_error")
   expect_warning(flat <- fit_to(number ~ age, poisson(), exposure = years, unsafe_seed = 1), "family = Poisson",
                  class = "dpreg_warning")

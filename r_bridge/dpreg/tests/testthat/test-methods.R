@@ -169,7 +169,7 @@ test_that("a call keeps of its rows a name alone: cells might be in anything els
 
 test_that("it is known of each argument whether it is public", {
   others <- c("data", "x", "object", "budget", "like", "path", "ledger", "reason", "head", "witness", "extras", "from", "envname",
-              "python", "index_url", "quiet", "...")
+              "python", "index_url", "quiet", "subset", "...")
   functions <- Filter(is.function, mget(getNamespaceExports("dpreg"), asNamespace("dpreg"), inherits = TRUE))
   ours <- Filter(function(fun) identical(environment(fun), asNamespace("dpreg")), functions)
   expect_setequal(unique(unlist(lapply(ours, function(fun) names(formals(fun))))),

@@ -17,11 +17,9 @@ told <- function(code) {
 test_that("rows that come by an argument that a function lacks are in no error", {
   h <- function(df, ...) dp_ols(y ~ x, df, ..., eps = 1)
   caught <- expect_error(h(secrets, offset = secrets$depth), class = "dpreg_argument_error")
-  expect_identical(conditionMessage(caught), paste(
-    "dp_ols() has no argument 'offset': a linear model takes no offset here; dp_glm() does."
-  ))
+  expect_match(conditionMessage(caught), "^offset must be an expression of columns")
   expect_false(grepl(leak, told(h(secrets, weights = secrets$depth))))
-  expect_match(told(h(secrets, subset = secrets$depth > 62)), "has no argument 'subset': choose the rows beforehand")
+  expect_match(told(h(secrets, subset = secrets$depth > 62)), "subset: a test that is passed on by ... must be written as text", fixed = TRUE)
   means <- function(df, ...) dp_mean("x", df, ..., eps = 1, bounds = c(0, 1))
   expect_match(told(means(secrets, weights = secrets$depth)), "^dp_mean\\(\\) has no argument 'weights'")
 })
