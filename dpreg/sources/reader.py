@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from dpreg.columns import ColumnType, Unbounded
+from dpreg.columns import ColumnType, PersonId, Unbounded
 from dpreg.errors import ArgumentError, DataError, shown
 from dpreg.running import bar, threads
 from dpreg.skeleton import contradictions
@@ -156,7 +156,7 @@ class Reader:
         """
         self._check(columns)
         if showing(self._progress):
-            told = {n: how for n, how in columns.items() if not isinstance(how, Unbounded | PersonId)}
+            told = {n: c for n, c in columns.items() if not isinstance(c, Unbounded | PersonId)}
             for doubt in contradictions(told, [(name, self.source.kind(name)) for name in told]):
                 print(f"{DOUBT} {doubt}", file=sys.stderr)
 
