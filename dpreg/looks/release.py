@@ -58,8 +58,8 @@ class Release:
         Of matrix-Laplace noise.
     cuts : float
         c of what the limit of a score may cut (`dpreg.looks.limits`); 0 where no score is longer.
-    heaviest : float
-        Share of the tail from where on few rows carry the fit.
+    chosen : bool
+        Whether its columns were chosen by looks before.
     """
 
     point: Point
@@ -77,7 +77,7 @@ class Release:
     together: bool = False
     degrees: int | None = None
     cuts: float = TUNING.limit
-    heaviest: float = TUNING.heavy
+    chosen: bool = False
 
     @property
     def trace_sd(self) -> float:
