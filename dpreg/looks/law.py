@@ -12,6 +12,8 @@ whatever the model, right or wrong:
   the bound of `limits`, any way;
   or, where the released tail says that few rows carry the fit, what scores beyond S come to if
   their chance falls as the inverse square, q / (2 S ln 2), q the sum of |s_i|^2 - S^2/4 beyond S/2;
+  at chosen columns, whose limits are near, always what it comes to if that is q / (4 S), as the
+  inverse cube: few rows carry the fit where that is more than the bound;
 - D, what is not known of H: rows far out were limited in it, and where an earlier look had shown
   more it is lifted, by g_k in the directions q_k. How much was right to lift lies between 0 and
   g_k, whose square times q_k'T q_k is D's part along q_k;
@@ -133,13 +135,7 @@ def law(release: Release, family: Family, rows: float, described: Described | No
         inner = inner + trust * (turned @ release.middle @ turned - inner)
         values, Q = eigen(inner)
         inner = (Q * np.clip(values, TUNING.least * phi, phi / TUNING.least)) @ Q.T
-    tail = max(release.tail, 0.0) / max(release.trace, 2 * release.trace_sd)
-    heavy = tail > release.heaviest
-    cut, c = 0.0, 0.0 if release.together else release.cuts
-    if c > 0:
-        cut = cut_score(rows, d, phi, release.limits[1], c) / math.sqrt(d)
-    if c > 0 and heavy:
-        cut = max(cut, release.tail / (2 * math.log(2) * release.limits[1]) / math.sqrt(d))
+    cut, heavy = _cut(release, phi, rows)
     return Law(
         shift=point.shift,
         transform=point.transform,
@@ -147,7 +143,7 @@ def law(release: Release, family: Family, rows: float, described: Described | No
         gap=H - release.information,
         score=release.score,
         middle=root @ inner @ root,
-        fixed=(held(cut) ** 2 + held(release.score_sd) ** 2) * np.eye(d),
+        fixed=(held(cut) ** 2 / d + held(release.score_sd) ** 2) * np.eye(d),
         information_sd=release.information_sd,
         noise=held(release.score_sd) ** 2 / max(rows, 1.0),
         dispersion=phi,
@@ -160,6 +156,18 @@ def law(release: Release, family: Family, rows: float, described: Described | No
         shown=release.shown,
         bounded=_bounded(d, family, described),
     )
+
+
+def _cut(release: Release, phi: float, rows: float) -> tuple[float, bool]:
+    """Return what limits may have cut of the score, a length, and whether few rows carry it."""
+    d, S, tail = release.point.size, release.limits[1], max(release.tail, 0.0)
+    cuts = release.cuts > 0 and not release.together
+    bound = cut_score(rows, d, phi, S, release.cuts) if cuts else 0.0
+    if release.chosen:
+        beyond = tail / (4 * S)
+        return max(bound, beyond * cuts), cuts and beyond > (1 + TUNING.fresh_heavy) * bound
+    heavy = tail > TUNING.heavy * max(release.trace, 2 * release.trace_sd)
+    return max(bound, tail / (2 * math.log(2) * S) * (heavy and cuts)), heavy
 
 
 def _bounded(size: int, family: Family, described: Described | None) -> Floats:

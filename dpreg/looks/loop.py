@@ -134,25 +134,29 @@ def look_at_chosen(rows: RowsOfLooks, seen: Seen, point: Point, places: Sequence
     `places` say where they stand among those that were looked at before, 0 the constant.
 
     With delta there are two fitting looks: limits of the looks before are narrow, and one step from
-    the fit of the bulk to that of all rows is long. At pure eps there is one, which takes its
-    information from the look that chose.
+    the fit of the bulk to that of all rows is long. At pure eps there is one. Information is that
+    of the look that chose, which had more of the budget; but with delta, where weights follow the
+    fit, each look has its own.
     """
     plan, left, family, count = rows.plan, seen.plan.later, seen.family, seen.rows
     releases: list[Release] = []
-    before: Release | None = seen.releases[-1]
-    at: Sequence[int] | None = places
+    carried = not (plan.gaussian and math.isfinite(family.limits[0]))
+    before = seen.releases[-1] if carried else None
     if plan.gaussian:
-        before, at = None, None
         first = left * Fraction(TUNING.fresh_first).limit_denominator(1000)  # precision
-        noise = plan.fit_noise(first, last=False)
+        noise = plan.fit_noise(first, last=False, carried=carried)
         point, limits = _placed(rows, point, family, count, noise, ())
-        releases.append(rows.fitting(point, family, limits, first, noise, last=False))
+        releases.append(
+            rows.fitting(
+                point, family, limits, first, noise, last=False, before=before, places=places
+            )
+        )
         point, _ = advance(releases[-1], family, count, first=False)
         left -= first
-    noise = plan.fit_noise(left, last=True)
+    noise = plan.fit_noise(left, last=True, carried=carried)
     point, limits = _placed(rows, point, family, count, noise, releases)
     releases.append(
-        rows.fitting(point, family, limits, left, noise, last=True, before=before, places=at)
+        rows.fitting(point, family, limits, left, noise, last=True, before=before, places=places)
     )
     return Seen(plan, family, seen.box, tuple(releases), count, rows.described)
 

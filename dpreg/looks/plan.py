@@ -39,8 +39,7 @@ MOST_PASSES: Final = 2 + max(TUNING.looks, TUNING.looks_pure)
 """The most passes that looks make."""
 
 _BOX_SIGNAL: Final = 0.25
-"""|theta|^2 that a first look expects: the columns explain a quarter of the response's
-box (`python -m benchmarks.holds --half tuning`, 2026-11)."""
+"""|theta|^2 that a first look expects: the columns explain a quarter of the response's box."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +61,8 @@ class LookPlan:
         Whether terms are chosen from the last one.
     later : Fraction
         Share that is kept for looks at the columns that are chosen.
-    limit, heavy : float
-        c of a score's limit in fitting looks, and the share of squared scores beyond half of that
-        limit above which few rows carry the fit.
+    chosen : bool
+        Whether it is of looks at columns that were chosen.
     """
 
     triangle: Triangle
@@ -75,8 +73,7 @@ class LookPlan:
     protection: Protection
     chooses: bool = False
     later: Fraction = Fraction(0)
-    limit: float = TUNING.limit
-    heavy: float = TUNING.heavy
+    chosen: bool = False
 
     @property
     def mechanism(self) -> str:
@@ -121,6 +118,11 @@ class LookPlan:
         return _share(share) * (1 - self.later)
 
     @property
+    def limit(self) -> float:
+        """C of a score's limit in fitting looks."""
+        return TUNING.fresh_limit if self.chosen else TUNING.limit
+
+    @property
     def locating(self) -> bool:
         """Whether all looks are locating ones: they find more terms than others.
 
@@ -130,14 +132,8 @@ class LookPlan:
 
     def at_chosen(self, columns: int) -> LookPlan:
         """Return the plan of the looks at so many chosen columns: of the same whole."""
-        return replace(
-            self,
-            columns=columns + 1,
-            chooses=False,
-            later=Fraction(0),
-            limit=TUNING.fresh_limit,
-            heavy=TUNING.fresh_heavy,
-        )
+        later = Fraction(0)
+        return replace(self, columns=columns + 1, chooses=False, later=later, chosen=True)
 
     def box_noise(self) -> GaussianLook | MatrixLaplaceLook:
         """Return the noise of the first look."""
@@ -150,11 +146,12 @@ class LookPlan:
         share = response_share(_BOX_SIGNAL * (self.triangle.dimension - 1))
         return box_matrix_laplace(self.triangle, share, own, who)
 
-    def fit_noise(self, share: Fraction, *, last: bool) -> FitNoise:
-        """Return the noise of a fitting look."""
+    def fit_noise(self, share: Fraction, *, last: bool, carried: bool = False) -> FitNoise:
+        """Return the noise of a fitting look; `carried` where its H is that of an earlier one."""
         own = self.strength * share
         if self.gaussian:
-            h = _share(TUNING.information if last else TUNING.information_early)
+            own_h = TUNING.information if last else TUNING.information_early
+            h = _share(0.0 if carried else own_h)
             return gaussian_fit(
                 self.columns,
                 own,

@@ -20,7 +20,7 @@ __all__ = ["Box", "Release"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Box:
-    """What the first look released: moments of (1, x, y) on the unit scale, and their noise."""
+    """What the first look released: moments of (1, x, y) in the box, and the noise in them."""
 
     cells: Floats
     noise_sd: Floats
@@ -58,8 +58,8 @@ class Release:
         Of matrix-Laplace noise.
     cuts : float
         c of what the limit of a score may cut (`dpreg.looks.limits`); 0 where no score is longer.
-    heaviest : float
-        Share of the tail above which few rows carry the fit.
+    chosen : bool
+        Whether its columns were chosen by looks before.
     """
 
     point: Point
@@ -77,7 +77,7 @@ class Release:
     together: bool = False
     degrees: int | None = None
     cuts: float = TUNING.limit
-    heaviest: float = TUNING.heavy
+    chosen: bool = False
 
     @property
     def trace_sd(self) -> float:

@@ -166,7 +166,7 @@ class Taken(ABC):
             tail_sd=S * S * noise.tail_sd,
             degrees=None if before is None else before.degrees,
             cuts=self.plan.limit * self._cuts(at, family, S),
-            heaviest=self.plan.heavy,
+            chosen=self.plan.chosen,
         )
 
     def _cuts(self, at: Point, family: Family, limit: float) -> bool:

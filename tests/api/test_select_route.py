@@ -71,10 +71,14 @@ def test_either_way_is_charged_what_the_dearer_one_costs():
     assert str(few.spent) == str(ledger.spent) == "eps=1, delta=0.000001"
 
 
-def test_no_count_is_bought_for_looks_that_were_asked_for(monkeypatch):
+def test_a_count_is_not_bought_where_the_rows_are_declared(monkeypatch):
     monkeypatch.setattr(select_route, "noisy_rows", lambda *_: pytest.fail("counted"))
-    known = select(method="adaptive", neighbors="add-remove")
+    known = select(neighbors="add-remove", expected_rows=20_000)
     assert (known.method, known.nobs, known.notes) == ("adaptive", None, ())
+    few = select(neighbors="add-remove", expected_rows=50, eps=1)
+    assert few.method == "pcls"
+    assert "the table has 50" in few.notes[0]
+    assert select(method="adaptive", neighbors="add-remove").method == "adaptive"
 
 
 @pytest.mark.parametrize(("rows", "word"), [(123_457, "123,457"), (97, "about 97")])
@@ -149,7 +153,7 @@ def test_the_share_of_a_fresh_look():
 
     assert shares() == [0.1275, 0.17, 0.5525, 0.15]
     assert shares(shares={"fit": "0.3"}) == [0.105, 0.14, 0.455, 0.3]
-    assert shares(delta="1e-6") == [0.056, 0.12, 0.624, 0.03, 0.17]
+    assert shares(delta="1e-6") == pytest.approx([0.056, 0.12, 0.624, 0.03, 0.17])
 
 
 def test_intervals_of_a_fresh_look_allow_for_all_rows_and_not_for_the_choice():
@@ -199,6 +203,6 @@ def test_looks_at_many_hundred_columns_are_for_those_who_ask_for_them():
     levels = [f"l{i}" for i in range(420)]
     data = table(2000).assign(f=rng.choice(levels, 2000))
     told = {"schema": {**SCHEMA, "f": levels}, "neighbors": "add-remove"}
-    wide = select(data, formula="y ~ a + f", fit=None, **told)
+    wide = select(data, formula="y ~ a + f", expected_rows=10**8, fit=None, **told)
     assert wide.method == "pcls"
     assert "would take minutes" in wide.notes[0]

@@ -17,6 +17,7 @@ from dpreg.looks.families import Binomial, Linear
 from dpreg.looks.limits import fit_limits
 from dpreg.looks.loop import look, look_at_chosen
 from dpreg.looks.plan import fresh_share, plan_looks
+from dpreg.looks.table import carried
 from dpreg.looks.tuning import TUNING
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
@@ -160,7 +161,8 @@ def test_looks_at_chosen_columns_have_limits_of_their_own(delta):
     at = [1, 3]
     own = replace(taken, described=Described(tuple(at)), plan=taken.plan.at_chosen(2))
     last = look_at_chosen(own, seen, point_of_chosen(seen, at), [0, *at]).releases[-1]
-    noise = own.plan.fit_noise(Fraction(last.share).limit_denominator(10_000), last=True)
+    share = Fraction(last.share).limit_denominator(10_000)
+    noise = own.plan.fit_noise(share, last=True, carried=True)
     S = [
         fit_limits(
             seen.rows, 3, last.point.dispersion, 0.0, noise.score_sd, c=c
@@ -169,7 +171,25 @@ def test_looks_at_chosen_columns_have_limits_of_their_own(delta):
     ]  # fmt: skip
     assert last.limits[1] == pytest.approx(S[0], rel=1e-3)
     assert S[1] > 1.05 * S[0]
-    assert (last.cuts, last.heaviest) == (TUNING.fresh_limit, TUNING.fresh_heavy)
+    assert (last.cuts, last.chosen) == (TUNING.fresh_limit, True)
+
+
+@pytest.mark.parametrize("delta", ["0", "1e-6"])
+@pytest.mark.parametrize("family", [Linear(), Binomial()])
+def test_information_is_the_choosing_look_s_but_where_weights_follow_the_fit(delta, family):
+    z = rows()
+    if family.blind:
+        z[:, -1] = np.sign(z[:, -1])
+    taken, seen = chosen_from(4, delta, z=z, later=Fraction(1, 5), family=family)
+    at = [1, 3]
+    own = replace(
+        taken, described=replace(taken.described, columns=tuple(at)), plan=taken.plan.at_chosen(2)
+    )
+    told = look_at_chosen(own, seen, point_of_chosen(seen, at), [0, *at]).releases
+    for one in told:
+        carried_H, sd = carried(seen.releases[-1], one.point, [0, *at])
+        same = np.array_equal(one.information, carried_H) and one.information_sd == sd
+        assert same == (delta == "0" or not family.blind)
 
 
 def test_a_released_information_that_noise_drowns_gives_a_point_all_the_same():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from oracles.look_rows import KINDS
 from dpreg.looks.described import Described
 from dpreg.looks.families import Binomial, Linear
 from dpreg.looks.law import fit, law, residual_variance
+from dpreg.looks.limits import cut_score
 from dpreg.looks.point import Point
 from dpreg.looks.release import Release
 
@@ -137,6 +139,23 @@ def test_limits_that_cut_nothing_add_nothing():
     whole = np.diag(fit(law(replace(near, cuts=False), family, N)).covariance)
     np.testing.assert_allclose(whole, plain, rtol=1e-6)
     assert (np.diag(fit(law(near, family, N)).covariance) > 1.01 * plain).all()
+
+
+def test_of_chosen_columns_the_tail_counts_as_far_as_it_says_more_than_the_bound():
+    x, y = rows_of("linear")
+    family, release = released("linear", x, y, exact("linear", x, y).params)
+    S = 2.0
+    near = replace(release, limits=(1e9, S), chosen=True, cuts=0.35)
+    phi = law(near, family, N).dispersion
+    bound = cut_score(N, near.point.size, phi, S, 0.35)
+    some = [law(replace(near, tail=4 * S * bound * part), family, N) for part in (0, 0.9, 1.1, 1.5)]
+    assert [one.heavy for one in some] == [False, False, False, True]
+    noise = near.score_sd**2 * near.point.size
+    cuts = [math.sqrt(np.trace(one.fixed) - noise) for one in some]
+    np.testing.assert_allclose(np.array(cuts) / bound, [1, 1, 1.1, 1.5], rtol=1e-6)
+    none = law(replace(near, tail=8 * S * bound, cuts=0.0), family, N)
+    assert not none.heavy
+    assert np.trace(none.fixed) < np.trace(some[0].fixed)
 
 
 def test_a_level_that_nobody_has_does_not_touch_the_others():

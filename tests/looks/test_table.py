@@ -216,7 +216,7 @@ def test_a_fitting_look_releases_sums_in_the_units_of_its_record(name, last, del
         assert min(abs(one * S / found.score_sd - 1) for one in drawn) < 1e-9
     assert found.limits == limits
     cuts = limits[1] < farthest(found.point, kind.family, made.described)[1]
-    assert (found.cuts, found.heaviest) == (cuts * TUNING.limit, TUNING.heavy)
+    assert (found.cuts, found.chosen) == (cuts * TUNING.limit, False)
     assert found.share == float(SHARE)
     assert found.degrees == (None if delta != "0" else 3)
     assert not found.together

@@ -142,7 +142,8 @@ def _looks(draws: Iterator[Draw], asked: Asked, result: Any, later: tuple[Any, .
     """The one line of all looks, by its name in the table."""
     (step,) = [spend.step for spend in result.claim.spends if spend.step.startswith("looks 1-")]
     assert len(result.releases) + len(later) <= int(step.removeprefix("looks 1-"))
-    return replace(fits(draws, asked, result.releases, later), step=step)
+    curved = hasattr(result, "family")
+    return replace(fits(draws, asked, result.releases, later, curved=curved), step=step)
 
 
 def family(tape: Tape, asked: Asked, result: Any) -> list[Cost]:

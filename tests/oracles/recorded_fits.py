@@ -23,9 +23,17 @@ LENGTHS = np.linspace(0, 1, 41)
 
 
 def fits(
-    draws: Iterator[Draw], asked: Asked, released: tuple[Any, ...], later: tuple[Any, ...] = ()
+    draws: Iterator[Draw],
+    asked: Asked,
+    released: tuple[Any, ...],
+    later: tuple[Any, ...] = (),
+    *,
+    curved: bool = False,
 ) -> Cost:
-    """One line: a look at the box, and as many others as were made, `later` at chosen columns."""
+    """One line: a look at the box, and as many others as were made, `later` at chosen columns.
+
+    Those draw information of their own where the link is `curved`.
+    """
     persons = "person" in asked.options
     unit = Asked(asked.relation, 1 if persons else asked.k, asked.options)
     boxed, gaussian = len(released[0].information) - 2, released[0].mechanism == "gaussian"
@@ -39,7 +47,8 @@ def fits(
     else:
         box = wishart(next(draws), unit, boxed, "", located=persons)
         drawn, losses = list(box.draws), list(box.losses)
-    for look in (*released[1:], *later):
+    drew = [True] * len(released[1:]) + [curved] * len(later)
+    for look, informed in zip((*released[1:], *later), drew, strict=True):
         d, kind = len(look.score), look.kind
         own: list[Draw]
         if kind == "locating" and gaussian:
@@ -51,12 +60,12 @@ def fits(
             losses += one.losses
         elif gaussian:
             matrix = look.middle.size > 0
-            own = [next(draws) for _ in range(6 if matrix else 4)]
             triangle = [d, d * (d - 1) // 2]
-            sizes = [*triangle, d, *([*triangle, 1] if matrix else [1])]
+            sizes = [*triangle * informed, d, *([*triangle, 1] if matrix else [1])]
+            own = [next(draws) for _ in sizes]
             assert [draw.size for draw in own] == sizes
             assert {draw.mechanism for draw in own} == {"gaussian"}
-            total += _fitting(own, unit, matrix=matrix)
+            total += _fitting(own, unit, matrix=matrix, informed=informed)
         else:
             own = score, trace, tail = [next(draws) for _ in range(3)]
             assert (score.mechanism, score.size) == ("l2-norm", d)
@@ -70,11 +79,14 @@ def fits(
     return Cost("looks", tuple(drawn), tuple(losses))
 
 
-def _fitting(own: list[Draw], unit: Asked, *, matrix: bool) -> float:
+def _fitting(own: list[Draw], unit: Asked, *, matrix: bool, informed: bool) -> float:
     """The largest squared ratio: two informations that share no direction, and scores on a grid."""
-    information, beside, score, middle, *rest = [draw.scale * UNIT for draw in own]
+    scales, information = [draw.scale * UNIT for draw in own], math.inf
+    if informed:
+        information, beside, *scales = scales
+        assert abs(information / beside / math.sqrt(2) - 1) < 1e-6
+    score, middle, *rest = scales
     tail = (TAIL / rest[1]) ** 2 if matrix else 0.0
-    assert abs(information / beside / math.sqrt(2) - 1) < 1e-6
     assert not rest or abs(middle / rest[0] / math.sqrt(2) - 1) < 1e-6
     a, b, t = np.meshgrid(LENGTHS, LENGTHS if unit.rows == 2 else [0.0], TURNS)
     moved = (a**2 + b**2 - 2 * a * b * t) / score**2
