@@ -65,7 +65,7 @@ def test_a_bad_argument_is_named(call, wrong):
 
 @pytest.mark.parametrize("call", [dpreg.dp_select, dpreg.dp_ols])
 def test_every_argument_that_changes_the_noise_is_in_the_request(call):
-    """All but the data, what describes, tests or shows them, the account, and what became a value."""
+    """All but the data, what describes or shows them, the account, and what became a value."""
     apart = {"data", "schema", "budget", "analyst", "progress", "where", "shares"}
     apart |= {"cov_type"}  # it decides which method
     became = {"eps", "delta", "neighbors", "contributions", "person", "unsafe_seed"}

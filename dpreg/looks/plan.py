@@ -39,7 +39,8 @@ MOST_PASSES: Final = 2 + max(TUNING.looks, TUNING.looks_pure)
 """The most passes that looks make."""
 
 _BOX_SIGNAL: Final = 0.25
-"""|theta|^2 that a first look expects: the columns explain a quarter of the response's box."""
+"""|theta|^2 that a first look expects: the columns explain a quarter of the response's
+box (`python -m benchmarks.holds --half tuning`, 2026-11)."""
 
 
 @dataclass(frozen=True, slots=True)

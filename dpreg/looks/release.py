@@ -20,7 +20,7 @@ __all__ = ["Box", "Release"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Box:
-    """What the first look released: moments of (1, x, y) in the box, and the noise in them."""
+    """What the first look released: moments of (1, x, y) on the unit scale, and their noise."""
 
     cells: Floats
     noise_sd: Floats

@@ -71,16 +71,6 @@ def test_either_way_is_charged_what_the_dearer_one_costs():
     assert str(few.spent) == str(ledger.spent) == "eps=1, delta=0.000001"
 
 
-def test_a_count_is_not_bought_where_the_rows_are_declared(monkeypatch):
-    monkeypatch.setattr(select_route, "noisy_rows", lambda *_: pytest.fail("counted"))
-    known = select(neighbors="add-remove", expected_rows=20_000)
-    assert (known.method, known.nobs, known.notes) == ("adaptive", None, ())
-    few = select(neighbors="add-remove", expected_rows=50, eps=1)
-    assert few.method == "pcls"
-    assert "the table has 50" in few.notes[0]
-    assert select(method="adaptive", neighbors="add-remove").method == "adaptive"
-
-
 @pytest.mark.parametrize(("rows", "word"), [(123_457, "123,457"), (97, "about 97")])
 def test_notes_tell_the_noisy_count_and_no_other(rows, word, monkeypatch):
     honest = select_route.noisy_rows

@@ -89,7 +89,7 @@ FAMILY = ("family='binomial'", REPLACE, K3)
 ONE = "type(part.protection)(part.protection.neighbors, 1)"
 MUTANTS = {
     "sigma2 counts at the whole eps": Mutant(
-        estimates, "private_sigma2", "(Fraction(4, 5), Fraction(1, 5))", "(Fraction(1),) * 2",
+        estimates, "private_sigma2", "(_OF_SQUARES, 1 - _OF_SQUARES)", "(Fraction(1),) * 2",
         PRIVATE, refused=True,
     ),
     "the count of sigma2 at five times its share": Mutant(

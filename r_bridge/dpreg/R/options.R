@@ -25,6 +25,7 @@
 #'   its upper bound has to be declared. The response `cbind(won, played - won)` says the same.
 #' @param exposure For rates: a positive column whose logarithm is the offset, by its name.
 #' @param response_cap For counts that the schema leaves out: the largest that matters, from public knowledge.
+#' @param ... None: an argument that this page does not name is refused by its name, unread.
 #' @returns An object for `method` or `family`.
 #' @examples
 #' PCLS(radius = 2, draws = 5)
@@ -34,49 +35,82 @@ NULL
 
 #' @rdname options_of_methods
 #' @export
-Auto <- function(noise = NULL, clip = 1, center = TRUE) method_of("auto", match.call())
+Auto <- function(noise = NULL, clip = 1, center = TRUE, ...) {
+  no_more(...)
+  method_of("auto", match.call())
+}
 
 #' @rdname options_of_methods
 #' @export
-Adaptive <- function(noise = NULL, clip = 1, center = TRUE) method_of("adaptive", match.call())
+Adaptive <- function(noise = NULL, clip = 1, center = TRUE, ...) {
+  no_more(...)
+  method_of("adaptive", match.call())
+}
 
 #' @rdname options_of_methods
 #' @export
-Gram <- function(noise = NULL, clip = 1, center = TRUE) method_of("gram", match.call())
+Gram <- function(noise = NULL, clip = 1, center = TRUE, ...) {
+  no_more(...)
+  method_of("gram", match.call())
+}
 
 #' @rdname options_of_methods
 #' @export
-Objective <- function(clip = 1, center = TRUE) method_of("objective", match.call())
+Objective <- function(clip = 1, center = TRUE, ...) {
+  no_more(...)
+  method_of("objective", match.call())
+}
 
 #' @rdname options_of_methods
 #' @export
-SSP <- function(noise = NULL, scaling = "box", clip = 1, center = TRUE) method_of("ssp", match.call())
+SSP <- function(noise = NULL, scaling = "box", clip = 1, center = TRUE, ...) {
+  no_more(...)
+  method_of("ssp", match.call())
+}
 
 #' @rdname options_of_methods
 #' @export
-AdaSSP <- function(noise = NULL, scaling = "box", clip = 1, center = TRUE) method_of("adassp", match.call())
+AdaSSP <- function(noise = NULL, scaling = "box", clip = 1, center = TRUE, ...) {
+  no_more(...)
+  method_of("adassp", match.call())
+}
 
 #' @rdname options_of_methods
 #' @export
 PCLS <- function(radius = NULL, penalty = "auto", sigma2 = NULL, mechanism = "auto", draws = 1, engine = "auto",
-                 clip = 1, center = TRUE) method_of("pcls", match.call())
+                 clip = 1, center = TRUE, ...) {
+  no_more(...)
+  method_of("pcls", match.call())
+}
 
 #' @rdname options_of_methods
 #' @export
 PCPL <- function(radius = NULL, penalty = "auto", sigma2 = NULL, mechanism = "auto", draws = 1, engine = "auto",
-                 clip = 1, center = TRUE) method_of("pcpl", match.call())
+                 clip = 1, center = TRUE, ...) {
+  no_more(...)
+  method_of("pcpl", match.call())
+}
 
 #' @rdname options_of_methods
 #' @export
-Binomial <- function(trials = NULL) family_of("binomial", match.call())
+Binomial <- function(trials = NULL, ...) {
+  no_more(...)
+  family_of("binomial", match.call())
+}
 
 #' @rdname options_of_methods
 #' @export
-Poisson <- function(exposure = NULL, response_cap = NULL) family_of("poisson", match.call())
+Poisson <- function(exposure = NULL, response_cap = NULL, ...) {
+  no_more(...)
+  family_of("poisson", match.call())
+}
 
 #' @rdname options_of_methods
 #' @export
-QuasiPoisson <- function(exposure = NULL, response_cap = NULL) family_of("quasipoisson", match.call())
+QuasiPoisson <- function(exposure = NULL, response_cap = NULL, ...) {
+  no_more(...)
+  family_of("quasipoisson", match.call())
+}
 
 method_of <- function(name, call, frame = parent.frame()) {
   structure(c(list(name = name), given_arguments(call, frame)), class = "dp_method")
