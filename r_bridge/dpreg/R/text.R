@@ -24,7 +24,7 @@ mend_text <- 'say which encoding it has, as in iconv(x, "latin1", "UTF-8")'
 quoted <- function(x, most = 80) {
   x <- readable(x)
   long <- nchar(x) > most
-  x[long] <- paste0(substr(x[long], 1, most - 3), "...")
+  if (any(long)) x[long] <- paste0(substr(x[long], 1, most - 3), "...")
   paste0("'", x, "'")
 }
 
