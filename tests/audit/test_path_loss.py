@@ -257,7 +257,7 @@ def test_no_call_loses_more_than_it_claims(
     assert _worst(call, unit, monkeypatch, tries=2, climbs=3) <= 1 + 1e-9
 
 
-@pytest.mark.parametrize("call", ["gram, pure", "statistics, gaussian", "looks, gaussian"])
+@pytest.mark.parametrize("call", ["gram, pure", "statistics, gaussian", "logit, pure"])
 def test_the_search_finds_neighbours_that_lose_much(
     call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
