@@ -16,7 +16,7 @@ from dpreg.looks.plan import LookPlan
 from dpreg.looks.point import Point
 from dpreg.looks.release import Box, Release
 from dpreg.looks.tuning import TUNING
-from dpreg.privacy.fit_noise import FitNoise
+from dpreg.privacy.look_noise import FitNoise
 
 __all__ = ["RowsOfLooks", "Seen", "look", "look_at_chosen"]
 
