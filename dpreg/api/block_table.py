@@ -2,7 +2,7 @@
 
 *Statement.* What the estimator gets of one block is a function of that block's rows, of the schema
 and of the type of `data`: so one person's rows change the values of the blocks that they are in,
-and no others. `dpreg.estimation.aggregate` rests on this.
+and no others. `dpreg.estimation.blocks` rests on this.
 
 *Proof.* Only declared columns are taken from a table, a frame or a mapping. Each cell is read on
 its own, as declared (`dpreg.cells`); a column's type follows from its declaration; categories are

@@ -20,15 +20,14 @@ from dpreg.api.block_table import BlockTable
 from dpreg.api.inputs import Choices, open_noise
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
-from dpreg.estimation import aggregate
-from dpreg.estimation.aggregate import AGGREGATES
-from dpreg.estimation.blocks import Limits, limits_of
-from dpreg.estimation.classic import Estimate
+from dpreg.estimation import blocks as aggregate
+from dpreg.estimation.blocks import AGGREGATES, Limits, limits_of
 from dpreg.estimation.histogram import count_noise
+from dpreg.estimation.sums import Estimate
 from dpreg.privacy.account import Part
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.mechanisms import block_seeds
-from dpreg.privacy.vector_noise import VectorNoise
+from dpreg.privacy.mechanisms.coins import block_seeds
+from dpreg.privacy.noise import VectorNoise
 from dpreg.request import choice, count, positive
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.classic import ClassicResults

@@ -25,7 +25,7 @@ from dpreg.api.inputs import (
 from dpreg.api.recorded import recorded
 from dpreg.errors import ArgumentError
 from dpreg.estimation import sums
-from dpreg.estimation.classic import (
+from dpreg.estimation.sums import (
     FAMILIES,
     Scale,
     family_estimates,

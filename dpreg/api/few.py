@@ -12,11 +12,11 @@ import numpy as np
 from dpreg.api.context import CallFacts, exclusive_groups, released
 from dpreg.errors import ArgumentError
 from dpreg.estimation.few import PASSES, OpenFew, few_fit
-from dpreg.estimation.held import can_hold, hold_located
+from dpreg.estimation.objective import can_hold, hold_located
 from dpreg.formula.design import Design
 from dpreg.moments import Moments, Vectors, read_moments
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.objective import DRAWN
+from dpreg.privacy.noise import DRAWN
 from dpreg.privacy.protection import Protection
 from dpreg.results.regression import RegressionResults
 from dpreg.sources.reader import Reader

@@ -142,8 +142,8 @@ def dp_glm(
     Notes
     -----
     Intervals hold what maximum likelihood on the declared columns would give, right model or wrong,
-    where persons are independent. Sensitivities: `dpreg.privacy.fit_sensitivity`. How looks
-    compose: `dpreg.privacy.looks`.
+    where persons are independent. Sensitivities: `dpreg.privacy.proofs`. How looks
+    compose: `dpreg.privacy.gaussian`.
     """
     request = GLMRequest.of(unpacked(locals()))
     reader, declared = open_table(request, data, schema, progress, where)

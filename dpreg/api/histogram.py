@@ -27,7 +27,7 @@ from dpreg.estimation import histogram
 from dpreg.estimation.histogram import NoisyCounts, count_noise, fine_bins
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.vector_noise import VectorNoise
+from dpreg.privacy.noise import VectorNoise
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.histogram import HistogramResults
 from dpreg.signatures import Amount, Bins, Bounds, Cells, SchemaLike, Table

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from dpreg.api.context import check_known_rows, check_schema_names
 from dpreg.errors import ArgumentError, SchemaError, did_you_mean, shown
-from dpreg.estimation.classic import Estimate
+from dpreg.estimation.sums import Estimate
 from dpreg.formula.where import where_of
 from dpreg.privacy.account import Account, Part
-from dpreg.privacy.vector_noise import VECTOR_NOISES, VectorNoise
+from dpreg.privacy.noise import VECTOR_NOISES, VectorNoise
 from dpreg.request import Request, choice, positive
 from dpreg.results.claim import PrivacyClaim
 from dpreg.schema import Boolean, Categorical, ColumnType, Numeric, Schema

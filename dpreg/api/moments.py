@@ -17,20 +17,17 @@ from numpy.typing import NDArray
 from dpreg.api.context import CallFacts, exclusive_groups, released
 from dpreg.arrays import Floats
 from dpreg.columns import ColumnType
-from dpreg.estimation.gram import planned_noise, release_gram
+from dpreg.estimation.gram import NoisyGram, WithRest, planned_noise, release_gram
 from dpreg.estimation.inference import BELIEVED, GramFit, fit_gram, noise_norm, to_user_units
-from dpreg.estimation.level_fit import LevelsFit
-from dpreg.estimation.levels import fit_levels, hidden_levels
-from dpreg.estimation.noisy_gram import NoisyGram
+from dpreg.estimation.levels import LevelsFit, fit_levels, hidden_levels
 from dpreg.estimation.perturbed import release_sums, to_ball
-from dpreg.estimation.rest_level import WithRest
 from dpreg.estimation.scaling import RowScaling, row_scaling
 from dpreg.estimation.tuning import TUNING
 from dpreg.formula.design import Design
 from dpreg.moments import Moments
 from dpreg.privacy.account import Part
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.gram_sensitivity import layout
+from dpreg.privacy.proofs import layout
 from dpreg.privacy.protection import Protection
 from dpreg.results.regression import RegressionResults
 from dpreg.running import warn

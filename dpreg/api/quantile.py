@@ -21,12 +21,17 @@ from dpreg.api.inputs import (
 )
 from dpreg.api.recorded import recorded
 from dpreg.errors import ArgumentError
-from dpreg.estimation.histogram import count_noise
-from dpreg.estimation.quantile import Quantile, candidate_grid, check_eps, private_quantile
+from dpreg.estimation.histogram import (
+    Quantile,
+    candidate_grid,
+    check_eps,
+    count_noise,
+    private_quantile,
+)
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget
+from dpreg.privacy.noise import VectorNoise
 from dpreg.privacy.ranks import RANK_UNIT, cell_counts
-from dpreg.privacy.vector_noise import VectorNoise
 from dpreg.results import inference
 from dpreg.results.classic import ClassicResults
 from dpreg.signatures import Amount, Amounts, Bounds, Cells, SchemaLike, Table
@@ -107,7 +112,7 @@ def dp_quantile(
     """Release quantiles of bounded columns, with intervals that need no distribution.
 
     Each quantile is three choices among public grid points, for itself and for the ends of its
-    interval (`dpreg.estimation.quantile`). Several quantiles and columns share eps equally. A
+    interval (`dpreg.estimation.histogram`). Several quantiles and columns share eps equally. A
     twentieth of eps buys the number of values, unless `complete` says that it is n.
 
     Parameters

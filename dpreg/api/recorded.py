@@ -19,7 +19,7 @@ from dpreg.errors import ArgumentError
 from dpreg.options import Options, grouped
 from dpreg.privacy.budget import decimal_string
 from dpreg.privacy.ledger import Ledger
-from dpreg.privacy.ledger.receipts import Receipt, kept
+from dpreg.privacy.ledger.handle import Receipt, kept
 from dpreg.results.record import LedgerPosition, ReleaseRecord, minute
 from dpreg.running import restore_interrupts
 from dpreg.schema import Schema

@@ -21,10 +21,9 @@ from dpreg.api.moments import (
 from dpreg.api.recorded import recorded
 from dpreg.arguments import renamed_method
 from dpreg.errors import ArgumentError, SchemaError, shown
-from dpreg.estimation.constants import MOST_CELLS, PERTURBED_NOISES, privacy_of_constants
 from dpreg.estimation.few import open_few
-from dpreg.estimation.gram import NOISES
-from dpreg.estimation.held import can_hold
+from dpreg.estimation.objective import can_hold
+from dpreg.estimation.perturbed import MOST_CELLS, PERTURBED_NOISES, privacy_of_constants
 from dpreg.estimation.scaling import SCALINGS
 from dpreg.formula.bounds import announce
 from dpreg.formula.design import Design, build_design
@@ -37,7 +36,7 @@ from dpreg.moments import read_moments
 from dpreg.options import MethodLike, unpacked
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.protection import Protection
+from dpreg.privacy.protection import NOISES, Protection
 from dpreg.request import Request, choice, positive, text, truth
 from dpreg.results.regression import RegressionResults
 from dpreg.signatures import Amount, SchemaLike, Table
@@ -315,7 +314,7 @@ def dp_ols(
     Intervals of "adaptive" hold what least squares on the declared columns would give, right model
     or wrong, where persons are independent. Those of "gram" hold where the model is right: linear,
     with one residual variance.
-    Sensitivities and their proofs: `dpreg.privacy.gram_sensitivity`; the fit and its covariance:
+    Sensitivities and their proofs: `dpreg.privacy.proofs`; the fit and its covariance:
     `dpreg.estimation.inference`.
 
     Examples

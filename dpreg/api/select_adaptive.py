@@ -38,7 +38,7 @@ from dpreg.results.glm_selection import GLMSelectionResults
 from dpreg.results.selection import SelectionResults
 from dpreg.running import warn
 from dpreg.schema import Schema
-from dpreg.selection.preparation import design_of
+from dpreg.selection.run import design_of
 from dpreg.selection.space import Space, build_space
 from dpreg.sources.reader import Reader
 

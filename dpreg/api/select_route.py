@@ -30,8 +30,8 @@ from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
 from dpreg.schema import Schema
 from dpreg.selection import run
-from dpreg.selection.estimates import noisy_rows
-from dpreg.selection.preparation import Preparation, design_of, prepare, space_of
+from dpreg.selection.draws import noisy_rows
+from dpreg.selection.run import Preparation, design_of, prepare, space_of
 from dpreg.selection.space import Space
 from dpreg.sources.reader import Reader
 

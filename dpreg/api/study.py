@@ -25,7 +25,7 @@ from dpreg.formula.design import undeclared
 from dpreg.options import PCLS, MethodLike, unpacked
 from dpreg.planning.arguments import sized
 from dpreg.privacy.budget import exact
-from dpreg.privacy.mechanisms import MECHANISMS
+from dpreg.privacy.mechanisms.choice import MECHANISMS
 from dpreg.privacy.protection import NEIGHBORS
 from dpreg.request import SelectionRequest, choice, count, inclusions, names
 from dpreg.schema import Schema

@@ -18,7 +18,7 @@ from dpreg.cli.running import printed, say
 from dpreg.errors import ArgumentError, DataError
 from dpreg.paths import check_writable
 from dpreg.privacy.ledger import Ledger
-from dpreg.privacy.ledger.quote import Quotation, quote
+from dpreg.privacy.ledger.handle import Quotation, quote
 from dpreg.schema import Schema
 from dpreg.sources import as_source
 from dpreg.sources.reader import DOUBT, showing

@@ -50,7 +50,7 @@ import numpy as np
 from scipy.special import chdtri, gammaln, ndtri
 
 from dpreg.arrays import Floats, Ints
-from dpreg.selection.quadrature import panels
+from dpreg.selection.probabilities import panels
 
 __all__ = ["Detection", "Effects", "detect", "rule_rows"]
 

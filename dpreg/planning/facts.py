@@ -16,7 +16,7 @@ from dpreg.looks.model import Asked
 from dpreg.looks.plan import NOISES
 from dpreg.planning.arguments import chance_of, check_asked, rows_of_table, sized
 from dpreg.privacy.budget import exact
-from dpreg.privacy.stability import NOISES as ALL_NOISES
+from dpreg.privacy.protection import NOISES as ALL_NOISES
 from dpreg.request import SelectionRequest, choice, count
 
 __all__ = ["Facts"]

@@ -12,9 +12,9 @@ from dpreg.planning.detection import Detection, detect, rule_rows
 from dpreg.planning.facts import Facts
 from dpreg.planning.sizes import Stated
 from dpreg.planning.theorems import Situation
-from dpreg.privacy.sensitivity import score_grid, score_range
-from dpreg.selection.preparation import divided_eps
-from dpreg.selection.tuning import charges
+from dpreg.privacy.proofs import score_grid, score_range
+from dpreg.selection.probabilities import charges
+from dpreg.selection.run import divided_eps
 
 __all__ = ["Paper"]
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from dpreg.arrays import Floats
-from dpreg.estimation import drawn
+from dpreg.estimation import inference as drawn
 from dpreg.results import inference, reference
 from dpreg.results.claim import PrivacyClaim
 
@@ -35,7 +35,7 @@ class Combinations:
     covariance : (p, p) array
     draws : (B, p) array or None
         Bootstrap draws; where there are some, intervals and p-values follow
-        `dpreg.estimation.drawn`.
+        `dpreg.estimation.inference`.
     privacy : (p, p) array or None
         The part of `covariance` that the noise adds.
     degrees : int or None

@@ -17,7 +17,7 @@ import numpy as np
 from dpreg.arrays import Floats
 from dpreg.estimation.tuning import TUNING
 from dpreg.privacy.budget import decimal_string
-from dpreg.privacy.objective import OBJECTIVE
+from dpreg.privacy.noise import OBJECTIVE
 from dpreg.results.views import has_errors, is_picture
 from dpreg.schema import Boolean, Categorical, Numeric, Schema
 

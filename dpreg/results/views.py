@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dpreg.privacy.budget import decimal_string
-from dpreg.privacy.objective import OBJECTIVE
+from dpreg.privacy.noise import OBJECTIVE
 from dpreg.results.looks import ReleasedLook
 from dpreg.results.marks import letters
 from dpreg.results.report import Block, Grid, Paragraph

@@ -31,7 +31,7 @@ import numpy as np
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
-from dpreg.selection.quadrature import panels
+from dpreg.selection.probabilities import panels
 
 __all__ = ["target_probability"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from dpreg.arrays import Bools, Floats
 from dpreg.formula.design import Design
 from dpreg.moments import MOMENT_BITS, Moments
-from dpreg.selection.scoring import constrained
+from dpreg.selection.scoring import candidates as constrained
 from dpreg.selection.space import Space
 
 __all__ = [

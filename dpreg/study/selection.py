@@ -19,19 +19,19 @@ from dpreg.arrays import Bools, Floats, Ints
 from dpreg.errors import ArgumentError
 from dpreg.formula.design import Design
 from dpreg.moments import Moments
-from dpreg.privacy.mechanisms import effective_t
+from dpreg.privacy.mechanisms.choice import effective_t
 from dpreg.request import SelectionRequest
 from dpreg.running import bar
 from dpreg.schema import Schema
 from dpreg.selection import run
 from dpreg.selection.contest import Contest
-from dpreg.selection.engine import LARGEST_LIST
-from dpreg.selection.preparation import Preparation, design_of, prepare, space_of
+from dpreg.selection.draws import LARGEST_LIST
 from dpreg.selection.probabilities import selection_probabilities
+from dpreg.selection.run import Preparation, design_of, prepare, space_of
 from dpreg.selection.scoring.problem import Problem
 from dpreg.selection.space import Space
 from dpreg.selection.tree.noise import Bits
-from dpreg.selection.tree.sampler import Tree
+from dpreg.selection.tree.search import Tree
 from dpreg.sources.reader import Reader
 from dpreg.study.bic import LISTED, NOISELESS, bic_by_steps, bic_choice, total_squares
 from dpreg.study.law import Law, Setting

@@ -174,7 +174,7 @@ def test_groups_of_a_person_s_rows_are_paid_for(relation, moved, monkeypatch):
 
 
 def _spied(seen, steps):
-    from dpreg.estimation import aggregate
+    from dpreg.estimation import blocks as aggregate
 
     def noted(self, table, budget):
         original = aggregate.block_changes

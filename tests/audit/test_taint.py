@@ -21,8 +21,8 @@ from dpreg.looks import table as looks
 from dpreg.looks.coordinates import place_of
 from dpreg.moments import MOMENT_BITS
 from dpreg.privacy.budget import Spend
-from dpreg.privacy.gram_sensitivity import CELL_UNITS
-from dpreg.privacy.stability import Stability
+from dpreg.privacy.proofs import CELL_UNITS
+from dpreg.privacy.protection import Stability
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.classic import ClassicResults
 from dpreg.results.contrast import Contrast, Prediction

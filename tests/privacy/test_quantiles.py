@@ -7,10 +7,11 @@ import pytest
 from oracles.accounts import bought
 
 from dpreg.errors import ArgumentError
-from dpreg.privacy import quantiles
-from dpreg.privacy.mechanisms import choice, noise_scale
+from dpreg.privacy import ranks as quantiles
+from dpreg.privacy.mechanisms import choice
+from dpreg.privacy.mechanisms.choice import noise_scale
 from dpreg.privacy.protection import NEIGHBORS, Protection
-from dpreg.privacy.quantiles import RELIABLE, search_ranges
+from dpreg.privacy.ranks import RELIABLE, search_ranges
 from dpreg.ranges import LEAST_EPS, MOST_ROWS
 
 NAN, INF = float("nan"), float("inf")

@@ -8,7 +8,7 @@ from oracles.bounds import of_scores, rank_range
 from oracles.mechanism_laws import permute_and_flip, worst_log_ratio
 
 from dpreg.errors import ArgumentError
-from dpreg.privacy.mechanisms import noise_scale
+from dpreg.privacy.mechanisms.choice import noise_scale
 from dpreg.privacy.ranks import RANK_UNIT, cell_counts, rank_scores
 from dpreg.ranges import MOST_EPS
 

@@ -23,7 +23,7 @@ from dpreg.api.recorded import charged_at, now, position, public_arguments
 from dpreg.arguments import settle_budget
 from dpreg.errors import ArgumentError
 from dpreg.estimation.blocks import Rows, corrected, evaluations
-from dpreg.privacy.ledger.receipts import kept
+from dpreg.privacy.ledger.handle import kept
 from dpreg.results.classic import ClassicResults
 from dpreg.results.record import LedgerPosition, ReleaseRecord
 from dpreg.sources.persons import Persons

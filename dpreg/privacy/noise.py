@@ -1,4 +1,45 @@
-r"""Noise of pure eps for the minimum of a convex objective, solved to a tolerance, with proofs.
+"""Noise of one scale for a vector of integers, from its L1 or its L2 sensitivity.
+
+Statement: a vector of integers that changes between neighbours by at most L1 in the sum of absolute
+changes is eps-DP with independent discrete Laplace noise of a scale of at least L1/eps; one that
+changes by at most D in Euclidean length is (eps, delta)-DP with the discrete Gaussian noise of
+`dpreg.privacy.gaussian.discrete_sigma`. Proof: Dwork, McSherry, Nissim and Smith (2006) for the
+first (P(v - d) <= exp(|d|_1 / scale) P(v)); the module of `discrete_sigma` for the second.
+
+What eps and which scales noise is fitted with.
+
+Noise for sums that say how large rows and residuals are, with proofs.
+
+A complete row of p >= 1 columns x_j and a response y, all in [-1, 1], has the cells
+
+    p (1, 2 y, 2 y^2),    3 sum_j x_j^2;
+
+an incomplete row has zeros.
+
+*Statement.* Between neighbours the sums of these cells over the rows move by at most 8 p k in the
+L1 norm, under either relation, k the rows of one person.
+
+*Proof.* One row added, or replaced by an incomplete one, or the reverse: at most
+p (1 + 2 |y| + 2 y^2) + 3 sum x_j^2 <= 5 p + 3 p. A complete row for a complete one: the first cell
+stays. With s = |y + y'| and d = |y - y'|, the next two move by 2 p d (1 + s), and s + d <= 2 as
+both responses are at most 1: 2 p d (3 - d) <= 9 p / 2 < 5 p. The last cell lies between 0 and 3 p,
+and moves by no more. k rows: the triangle inequality. A row of ones, added or taken away, attains
+it. QED
+
+*Statement.* Let the columns be single ones and G groups of 0/1 columns, of which at most one is not
+zero in a row. With s single ones the sums of the columns move by at most (s + G) k in the L1 norm
+under add-remove and by twice that under replace-one.
+
+*Proof.* A row's absolute values add up to at most s + G, of which an incomplete one has none; two
+rows differ by at most the sum of both. QED
+
+*Statement.* A row's part of a sum lies between 0 and 1, and is 0 in an incomplete row. The sum
+moves by at most k, under either relation. *Proof.* So does each part. QED
+
+Stored cells lie on the grid 2**-20, so that all sums are whole in units of 2**-40, or of 2**-20
+where a row's part of the last one is rounded down to it. Noise: `dpreg.privacy.noise`.
+
+Noise of pure eps for the minimum of a convex objective, solved to a tolerance, with proofs.
 
 For rows x_i in R^d and public c, G, R, D and t0 the objective is
 
@@ -35,7 +76,7 @@ determinants of both tables lie between det(M) and (1 + c/D)^k times that, and
 2. What is released, given t* (Iyengar et al. 2019). J is strongly convex, so that |t^ - t*| <=
 |grad J(t^)| / D <= g/D. Given t* = t, any two points t^ that two tables may lead to are both that
 near to t: their floors differ by at most 2 g / (D u) + d^(1/2). So the second release is eps_3-DP
-by the statement of `dpreg.privacy.mechanisms.l2_norm`, for each value of t*. That t^ depends on b
+by the statement of `dpreg.privacy.mechanisms.floors`, for each value of t*. That t^ depends on b
 is no matter: given t* and the table b is known. The two compose in sequence. QED
 
 c, G, R, D and t0, and what a row's coordinates are made with, may be functions of earlier releases
@@ -61,20 +102,199 @@ Nothing here reads a row.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
-from dpreg.errors import ArgumentError
-from dpreg.privacy.mechanisms.l2_norm import l2_norm_noise
-from dpreg.privacy.protection import Protection
-from dpreg.privacy.scales import check_scales
-from dpreg.privacy.stability import AccountError, Stability
+from dpreg.errors import ArgumentError, shown
+from dpreg.privacy.balls import float_above
+from dpreg.privacy.budget import ALL_ROWS, Budget
+from dpreg.privacy.gaussian import discrete_sigma
+from dpreg.privacy.mechanisms.additive import gaussian_noise, laplace_noise, laplace_variance
+from dpreg.privacy.mechanisms.floors import l2_norm_noise
+from dpreg.privacy.proofs import CELL_UNITS
+from dpreg.privacy.protection import AccountError, Protection, Stability, VectorChange
 
 if TYPE_CHECKING:
     from dpreg.privacy.account import Part
 
-__all__ = ["DRAWN", "OBJECTIVE", "ObjectiveNoise", "objective_noise", "objective_units"]
+_LARGEST: Final = 2**200
+
+
+def check_eps(eps: Fraction) -> None:
+    """Raise ArgumentError unless eps buys any noise."""
+    if eps <= 0:
+        raise ArgumentError("eps must be positive, and so must each share of it")
+
+
+def check_scales(*scales: Fraction | int) -> None:
+    """Raise ArgumentError for a scale beyond 2**200."""
+    if max(scales) > _LARGEST:
+        raise ArgumentError(
+            "eps is too small, or contributions too many: the noise would have a scale of over "
+            "2**200"
+        )
+
+
+VECTOR_NOISES: Final = ("laplace", "gaussian")
+"""Names of the noises for a vector of integers."""
+
+_SMALLEST: Final = 1 / 600
+
+
+@dataclass(frozen=True, slots=True)
+class VectorNoise:
+    """Noise fitted to a vector's change: its law, scale, variance (integer units) and cost."""
+
+    mechanism: str
+    scale: float
+    variance: float
+    eps: Fraction
+    delta: Fraction
+    bound: VectorChange
+
+    @property
+    def cost(self) -> Budget:
+        """What the noise costs."""
+        return Budget(self.eps, self.delta)
+
+    def draw(self, size: int, part: Part, rows: str = ALL_ROWS) -> list[int]:
+        """Draw independent integers, for a part of the budget that this noise was fitted to."""
+        if part.draw(self.mechanism, self.bound, rows) != self.cost:
+            raise AccountError(
+                f"internal error: the noise of the step {part.step!r} was fitted to another cost"
+            )
+        draw = laplace_noise if self.mechanism == "laplace" else gaussian_noise
+        return draw(size, self.scale, rng=part.rng)
+
+
+def fit_noise(mechanism: str, bound: VectorChange, *, cells: int, cost: Budget) -> VectorNoise:
+    """Fit noise of one scale to how far a vector moves.
+
+    Parameters
+    ----------
+    mechanism : {"laplace", "gaussian"}
+    bound : VectorChange
+        In the vector's integer units.
+    cells : int
+        Length of the vector.
+    cost : Budget
+        Its delta is spent by "gaussian" alone, which needs it.
+
+    Raises
+    ------
+    ArgumentError
+        For an unknown mechanism, an eps that is not positive, or one so small that the noise would
+        have a scale beyond 2**200.
+    """
+    eps, delta = cost.eps, cost.delta
+    check_eps(eps)
+    if mechanism == "laplace":
+        wanted = bound.l1 / eps
+        check_scales(wanted)
+        scale = float_above(wanted)
+        # Below, exp(-1/scale) is 0 in float64 and squares on the way overflow.
+        variance = laplace_variance(scale) if scale > _SMALLEST else 0.0
+        return VectorNoise(mechanism, scale, variance, eps, Fraction(0), bound)
+    if mechanism != "gaussian":
+        raise ArgumentError(f"noise must be one of {VECTOR_NOISES} or None, got {shown(mechanism)}")
+    if delta <= 0:
+        raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6')
+    sigma = discrete_sigma(bound.l2_squared, cells, eps, delta)
+    return VectorNoise(mechanism, sigma, sigma**2, eps, delta, replace(bound, divisible=False))
+
+
+PARTS: Final = 2**20
+"""Integer units of a row's part of a sum."""
+_ROW: Final = (1, 2, 2)
+"""Weights of the number of rows, and of the sums of y and y^2."""
+_COLUMNS: Final = 3
+"""And of the sum of squares of all columns, over p. On drawn tables of 5 to 30 columns others were
+no better."""
+
+
+@dataclass(frozen=True, slots=True)
+class SumsNoise:
+    """Noise fitted to sums of cells.
+
+    Attributes
+    ----------
+    weights : tuple of int
+        What the sums are multiplied by before noise of one scale is added.
+    units : int
+        A sum of one is so many integers, before that.
+    noise : VectorNoise
+    """
+
+    weights: tuple[int, ...]
+    units: int
+    noise: VectorNoise
+
+    @property
+    def sds(self) -> list[float]:
+        """Standard deviations, in units of one."""
+        sd = math.sqrt(self.noise.variance)
+        return [sd / (weight * self.units) for weight in self.weights]
+
+    def released(self, exact: Sequence[int], part: Part, rows: str = ALL_ROWS) -> list[float]:
+        """Add the noise to integer sums, and return them in units of one."""
+        drawn = self.noise.draw(len(self.weights), part, rows)
+        return [
+            float(Fraction(cell * weight + own, weight * self.units))
+            for cell, weight, own in zip(exact, self.weights, drawn, strict=True)
+        ]
+
+
+def scales_noise(columns: int, eps: Fraction, protection: Protection) -> SumsNoise:
+    """Fit noise to the number of complete rows, and the sums of y, of y^2 and of all x_j^2.
+
+    Parameters
+    ----------
+    columns : int
+        p; none counts as one that is zero.
+    eps : Fraction
+    protection : Protection
+    """
+    p = max(columns, 1)
+    most = (sum(_ROW) + _COLUMNS) * p * protection.contributions
+    weights = (*(weight * p for weight in _ROW), _COLUMNS)
+    noise = _fitted(most * CELL_UNITS, len(weights), eps, protection)
+    return SumsNoise(weights, CELL_UNITS, noise)
+
+
+def means_noise(
+    columns: int, groups: Sequence[Sequence[int]], eps: Fraction, protection: Protection
+) -> SumsNoise:
+    """Fit noise to the sums of the columns.
+
+    Parameters
+    ----------
+    columns : int
+        Their number, at least 1.
+    groups : sequence of sequences of int
+        The places of each group's 0/1 columns.
+    eps : Fraction
+    protection : Protection
+    """
+    apart = columns - sum(len(group) - 1 for group in groups)
+    twice = 2 if protection.neighbors == "replace-one" else 1
+    most = twice * apart * protection.contributions
+    noise = _fitted(most * CELL_UNITS, columns, eps, protection)
+    return SumsNoise((1,) * columns, CELL_UNITS, noise)
+
+
+def part_noise(eps: Fraction, protection: Protection) -> SumsNoise:
+    """Fit noise to one sum of parts between 0 and 1, in whole units of 1/`PARTS`."""
+    return SumsNoise((1,), PARTS, _fitted(protection.contributions * PARTS, 1, eps, protection))
+
+
+def _fitted(most: int, cells: int, eps: Fraction, protection: Protection) -> VectorNoise:
+    moved = VectorChange(
+        protection=protection, l1=most, l2_squared=most**2, mechanisms=("laplace",)
+    )
+    return fit_noise("laplace", moved, cells=cells, cost=Budget(eps))
+
 
 OBJECTIVE: Final = "objective perturbation"
 """The mechanism, as the budget table names it."""

@@ -1,4 +1,9 @@
-"""Quantities that a selection may buy before it draws: the radius, sigma^2, the number of rows.
+"""The two engines that draw a model: list them all, or search the tree.
+
+Both draw from the same law (`tests/selection/tree/test_sampler.py` says so); which one runs
+is chosen from public facts, the number of models and the mechanism, and is printed with the result.
+
+Quantities that a selection may buy before it draws: the radius, sigma^2, the number of rows.
 
 Each is a separate release with its own line in the budget; anything done with it afterwards is
 post-processing.
@@ -21,7 +26,7 @@ R = 1, .01; at 4, .10); simulated Bay Area, norm 3.5, near 2; randhie, norm 1.05
 
 Residual variance
 -----------------
-Q of the full model, in grid units, changes by at most D2 (`dpreg.selection.scoring.profile`):
+Q of the full model, in grid units, changes by at most D2 (`dpreg.selection.contest`):
 Laplace noise of scale D2/eps_Q. The number of complete rows changes by at most k under both
 relations: Laplace noise of scale k/eps_n. sigma2 = Q/(n - d) of the two noisy numbers, floored at
 one grid unit. It is biased upwards where the radius binds.
@@ -29,46 +34,131 @@ one grid unit. It is biased upwards where the radius binds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 from scipy import linalg
 
-from dpreg.arrays import Floats
+from dpreg.arrays import Bools, Floats, Ints
 from dpreg.errors import ArgumentError
 from dpreg.moments import MOMENT_BITS, Moments
 from dpreg.privacy.balls import float_above
 from dpreg.privacy.budget import ALL_ROWS
-from dpreg.privacy.mechanisms import draw_index, noise_scale
+from dpreg.privacy.composition import DrawPlan
 from dpreg.privacy.mechanisms.additive import laplace_noise
-from dpreg.privacy.protection import Protection
+from dpreg.privacy.mechanisms.choice import draw_index, effective_t, noise_scale
+from dpreg.privacy.protection import AccountError, Protection, Transformation, VectorChange
 from dpreg.privacy.ranks import cell_counts, fixed_range, rank_scores
-from dpreg.privacy.stability import Transformation, VectorChange
-from dpreg.selection.scoring.problem import Problem
-from dpreg.selection.scoring.profile import (
+from dpreg.selection.contest import (
+    Contest,
     lower_bound_shift,
     residual_change,
     residual_offset,
     residuals,
 )
+from dpreg.selection.scoring.problem import Problem
+from dpreg.selection.space import Space
+from dpreg.selection.tree.noise import Bits
+from dpreg.selection.tree.search import Tree
 
 if TYPE_CHECKING:
     from dpreg.privacy.account import Part
 
-__all__ = [
-    "RADII",
-    "block_norms",
-    "check_radius",
-    "lower_bound",
-    "noisy_count",
-    "noisy_rows",
-    "norm_changes",
-    "private_radius",
-    "private_sigma2",
-    "radius_blocks",
-]
+LARGEST_LIST: Final = 2**20
+"""More models than this are never listed."""
+
+_AUTO_LIST: Final = 2**14
+"""Spaces up to this size are listed by ``engine="auto"``: a list is as quick as a tree there."""
+
+
+def choose_engine(engine: str, space: Space, mechanism: str) -> str:
+    """Return "enumerate" or "tree" from public facts, or raise ArgumentError."""
+    if engine == "tree" and mechanism == "laplace":
+        raise ArgumentError(
+            'engine="tree" cannot draw mechanism="laplace": its noise has no exact law for a '
+            'maximum over many models here. Use "permute-and-flip", which is never worse.'
+        )
+    size = space.size
+    if engine == "auto":
+        engine = "enumerate" if size <= _AUTO_LIST or mechanism == "laplace" else "tree"
+    if engine == "enumerate" and size > LARGEST_LIST:
+        raise ArgumentError(
+            f"the space holds {size} models and at most {LARGEST_LIST} are listed: set max_terms, "
+            'or use engine="tree" with "permute-and-flip" or "exponential".'
+        )
+    return engine
+
+
+class Engine(Protocol):
+    """What draws models: made once for all draws of a call, from one contest and one plan."""
+
+    def draw(self, part: Part, *, progress: bool = False) -> tuple[int, ...]:
+        """Draw one model at the cost of a part: the indices of its units outside ``keep``.
+
+        `progress` shows the progress of a search on stderr, for the curator's eyes.
+        """
+
+
+class Enumerated:
+    """The engine that lists every model of a space, with its total score.
+
+    Attributes
+    ----------
+    models : bool array, shape (K, units)
+    scores : int64 array, shape (K,)
+        Charges included.
+    """
+
+    __slots__ = ("_contest", "_group", "_mechanism", "models", "scores")
+
+    def __init__(self, problem: Problem, space: Space, contest: Contest, plan: DrawPlan) -> None:
+        self._group, self._contest, self._mechanism = problem.group, contest, plan.mechanism
+        self.models: Bools = space.models()
+        self.scores: Ints = contest.totals(
+            problem.scores(space.columns(self.models)), self.models, space
+        )
+
+    def draw(self, part: Part, *, progress: bool = False) -> tuple[int, ...]:
+        """Draw one model; see `Engine`."""
+        bound = self._contest.score_range
+        drawn = draw_index(self.scores, bound, part, self._mechanism, self._group)
+        return tuple(np.flatnonzero(self.models[drawn]).tolist())
+
+
+class Searched:
+    """The engine that searches the tree of models, made for the rate of one draw."""
+
+    __slots__ = ("_contest", "tree")
+
+    def __init__(self, problem: Problem, space: Space, contest: Contest, plan: DrawPlan) -> None:
+        self._contest = contest
+        self.tree = Tree(
+            problem,
+            space,
+            mechanism=plan.mechanism,
+            t=effective_t(plan.eps_each, contest.score_range.width, plan.mechanism),
+            phi_int=contest.phi,
+            psi_int=contest.psi,
+            transform=contest.transform,
+        )
+
+    def draw(self, part: Part, *, progress: bool = False) -> tuple[int, ...]:
+        """Draw one model; see `Engine`. The tree's rate must be the part's."""
+        tree, bound = self.tree, self._contest.score_range
+        eps = part.draw(tree.mechanism, bound, tree.problem.group).eps
+        if tree.t != effective_t(eps, bound.width, tree.mechanism):
+            raise AccountError("internal error: the tree was made for another rate than is charged")
+        return tree.draw(Bits(part.rng), progress=progress).units
+
+
+ENGINES: Final[Mapping[str, Callable[[Problem, Space, Contest, DrawPlan], Engine]]] = {
+    "enumerate": Enumerated,
+    "tree": Searched,
+}
+"""The engines, by the names that `choose_engine` returns."""
+
 
 RADII: Final = tuple(Fraction(round(2 ** (12 + j / 2)), 4096) for j in range(-2, 9))  # precision
 """Ends of the grid of radii in stored units, a factor sqrt(2) apart: 1/2 to 16."""
@@ -180,7 +270,7 @@ def noisy_residuals(problem: Problem, moments: Moments, part: Part) -> int:
 def lower_bound(problem: Problem, moments: Moments, part: Part) -> int:
     """Release A, PCPL's lower bound on the residuals, in grid units.
 
-    See `dpreg.selection.scoring.profile`. The part's eps is for the noise, its delta for the
+    See `dpreg.selection.contest`. The part's eps is for the noise, its delta for the
     chance that A is too high.
     """
     cost, change = part.cost, residual_change(problem.rho, part.protection)
