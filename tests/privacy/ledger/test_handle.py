@@ -19,7 +19,7 @@ from dpreg.errors import BudgetError, LedgerError
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.ledger import Ledger, sqlite, store
 from dpreg.privacy.mechanisms import choose
-from dpreg.sources import TableSource
+from dpreg.sources.table import TableSource
 
 TENTH = Budget("0.1")
 
