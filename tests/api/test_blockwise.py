@@ -15,7 +15,7 @@ from dpreg.api.block_table import block_table
 from dpreg.api.blockwise import Aggregate
 from dpreg.errors import ArgumentError, BudgetError, SchemaError
 from dpreg.estimation.blocks import corrected, evaluations
-from dpreg.sources import TableSource
+from dpreg.sources.table import TableSource
 
 N = 3_000
 
