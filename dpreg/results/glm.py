@@ -14,13 +14,14 @@ import pandas as pd
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, NotReleased, shown
 from dpreg.looks.exact_exp import exp
-from dpreg.results import designs, given_choice, inference
+from dpreg.results import inference
+from dpreg.results import regression as designs
+from dpreg.results import regression as given_choice
+from dpreg.results.base import withholding
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.contrast import Combinations
-from dpreg.results.named import robust
-from dpreg.results.regression import RegressionResults
-from dpreg.results.views import RATIOS
-from dpreg.results.withheld import withholding
+from dpreg.results.regression import RegressionResults, robust
+from dpreg.results.tables import RATIOS
 
 __all__ = ["LINKS", "GLMPrediction", "GLMResults", "inverse_link"]
 

@@ -1,40 +1,20 @@
-"""Reading a saved result of whatever kind.
-
-Tested in `tests/results/test_serialize.py`.
-"""
-
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING, Any
 
 from dpreg.errors import ArgumentError
 from dpreg.paths import read_text
-from dpreg.results import serialize
-from dpreg.results.classic import ClassicResults
-from dpreg.results.glm import GLMResults
-from dpreg.results.glm_selection import GLMSelectionResults
-from dpreg.results.histogram import HistogramResults
-from dpreg.results.regression import RegressionResults
-from dpreg.results.selection import SelectionResults
+from dpreg.results import saved
+from dpreg.results.base import KINDS
 
-__all__ = ["from_json", "load"]
-
-Result = SelectionResults | RegressionResults | ClassicResults | HistogramResults
-
-_KINDS: dict[str, type[Result]] = {
-    kind.kind: kind
-    for kind in (
-        ClassicResults,
-        GLMResults,
-        GLMSelectionResults,
-        HistogramResults,
-        RegressionResults,
-        SelectionResults,
-    )
-}
+if TYPE_CHECKING:
+    from dpreg.results.classic import ClassicResults, HistogramResults
+    from dpreg.results.regression import RegressionResults
+    from dpreg.results.selection import SelectionResults
 
 
-def from_json(text: str) -> Result:
+def from_json(text: str) -> ClassicResults | HistogramResults | RegressionResults | SelectionResults:
     """Read a result of any kind from the text that `to_json` wrote.
 
     Raises
@@ -42,13 +22,14 @@ def from_json(text: str) -> Result:
     ArgumentError
         Where the text is not a result of this version, naming the field that is wrong.
     """
-    kind = serialize.loads(text)["kind"]
-    if not isinstance(kind, str) or kind not in _KINDS:
+    kind = saved.loads(text)["kind"]
+    if not isinstance(kind, str) or kind not in KINDS:
         raise ArgumentError(f"this version of dpreg knows no saved results of kind {kind!r}")
-    return _KINDS[kind].from_json(text)
+    found: Any = KINDS[kind].from_json(text)
+    return found
 
 
-def load(path: str | os.PathLike[str]) -> Result:
+def load(path: str | os.PathLike[str]) -> ClassicResults | HistogramResults | RegressionResults | SelectionResults:
     """Read a result from the file that `save` wrote. Runs no code from it.
 
     Raises

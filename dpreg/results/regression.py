@@ -1,29 +1,389 @@
-"""Released coefficients with their uncertainty, under the names that statsmodels uses."""
+"""Released coefficients with their uncertainty, under the names that statsmodels uses.
+
+The design of a fitted model, built again from formula and schema: for predictions and terms.
+
+A result holds formula and schema, which are public, and never a row. From them its design is built
+whenever it is needed.
+
+Coefficients of a model that the same release chose.
+
+Files of dpreg 0.2 hold a law of each given the choice, which are read and printed here.
+
+The names that statsmodels' results of a linear model have, over what was released.
+
+Each gives a value computed from released numbers, or `NotReleased` with its reason
+(`dpreg.results.base`). Everything here is post-processing and costs nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from dpreg.errors import ArgumentError, NotReleased
-from dpreg.results import designs, given_choice, inference, marks
-from dpreg.results.base import ERRORS_AS
-from dpreg.results.codecs import plain_mapping
-from dpreg.results.constraints import Constraints, linear_constraints
-from dpreg.results.contrast import Combinations, Contrast, Prediction
-from dpreg.results.named import StatsmodelsNames
-from dpreg.results.truncated import Truncated
+from dpreg.arrays import Floats
+from dpreg.errors import ArgumentError, NotReleased, shown
+from dpreg.formula.design import build_design
+from dpreg.results import inference, page
+from dpreg.results import tables as marks
+from dpreg.results.base import ERRORS_AS, NeverReleased, Released, WithoutRows
+from dpreg.results.claim import Look, ReleasedLook
+from dpreg.results.contrast import (
+    Combinations,
+    Constraints,
+    Contrast,
+    PairwiseTests,
+    Prediction,
+    WaldTerms,
+    WaldTest,
+    level_rows,
+    linear_constraints,
+    pairwise,
+    wald,
+)
+from dpreg.results.inference import Truncated
+from dpreg.results.saved import SCHEMA, plain_mapping, plain_schema
+from dpreg.results.summary import Summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["INTERVAL_METHODS", "RegressionResults"]
+    from dpreg.formula.matrix import Design
+
+
+def design_rows(
+    fit: RegressionResults, exog: pd.DataFrame | None, names: Sequence[str] | None = None
+) -> pd.DataFrame:
+    """Return raw design columns, by default the model's, for the rows of the analyst's table."""
+    if exog is None:
+        raise NotReleased("fitted values are not released: give predict() a table of your own.")
+    design = _design(fit)
+    place = {column.name: j for j, column in enumerate(design.columns)}
+    wanted = fit.exog_names if names is None else names
+    if not place.keys() >= set(wanted):
+        raise ArgumentError("exog_names are not columns of the design of this formula")
+    return design.matrix(exog, [place[name] for name in wanted])
+
+
+def term_places(fit: RegressionResults) -> dict[str, tuple[int, ...]]:
+    """Return each term's places in `exog_names`, in the order of the formula."""
+    design, places = _design(fit), {name: j for j, name in enumerate(fit.exog_names)}
+    found = {}
+    for term in design.terms:
+        names = [design.columns[j].name for j in term.columns]
+        if here := tuple(places[name] for name in names if name in places):
+            found[term.name] = here
+    return found
+
+
+def levels_of(fit: RegressionResults, term: str) -> tuple[str, ...]:
+    """Return the levels of a factor of the model, in their declared order."""
+    levels = _design(fit).levels_of(term)
+    if levels is None or term not in term_places(fit):
+        listed = ", ".join(repr(name) for name in term_places(fit))
+        raise ArgumentError(
+            f"term_name must be a factor with levels; got {shown(term)}. The terms are {listed}."
+        )
+    return levels
+
+
+def _design(fit: RegressionResults) -> Design:
+    formula = fit.design_formula or fit.formula
+    return build_design(formula, fit.schema, keep=(), clip=fit.clip, center=fit.center)
+
+
+def centers(laws: Sequence[Truncated]) -> Floats:
+    """Return median-unbiased estimates (p,); NaN where a law has none."""
+    found = np.array([law.center() for law in laws])
+    return np.where(np.isfinite(found), found, np.nan)
+
+
+def intervals(laws: Sequence[Truncated], alpha: float) -> Floats:
+    """Return intervals (p, 2) of level 1 - alpha; infinite ends where the law has none."""
+    level = inference.level(alpha)
+    return np.array([law.interval(level) for law in laws]).reshape(-1, 2)
+
+
+def pvalues(laws: Sequence[Truncated]) -> Floats:
+    """Return two-sided p-values (p,) of no effect."""
+    return np.array([law.p_value() for law in laws])
+
+
+def refuse(fit: RegressionResults, name: str) -> None:
+    """Raise NotReleased for what combines coefficients that were chosen by the same look."""
+    if fit.among is None and not fit.conditional:
+        return
+    means = "" if fit.among is not None else ", or predict() for means without errors"
+    raise NotReleased(
+        f'{name} is not released: fit="same" gives each coefficient by itself, corrected for its '
+        f"choice, and no law for combinations. Use params, conf_int and pvalues{means}; or "
+        'fit="fresh", which has all of it.'
+    )
+
+
+def refuse_means(fit: RegressionResults) -> None:
+    """Raise NotReleased for means: they need the coefficients that were not chosen as well."""
+    if fit.among is not None:
+        raise NotReleased(
+            'predict is not released: fit="same" gives coefficients as they are beside all '
+            'candidates, of which some were not chosen. Use fit="fresh".'
+        )
+
+
+def read(estimate: float, se: float, intervals: Floats) -> Truncated:
+    """Make a law from what a file holds."""
+    if intervals.ndim != 2 or not len(intervals) or intervals.shape[1] != 2:
+        raise ArgumentError("intervals must have two columns")
+    return Truncated(estimate, se, intervals)
+
+
+@contextmanager
+def _reason_for(name: str) -> Iterator[None]:
+    """Let what is missing give its reason under the name that was asked for."""
+    try:
+        yield
+    except NotReleased as missing:
+        reason = str(missing).partition(": ")[2]
+        raise NotReleased(f"{name} is not released: {reason}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class PublicModel(WithoutRows):
+    """What is public of a fitted model: its names and its formula, and no row.
+
+    Attributes
+    ----------
+    formula : str
+    endog_names : str
+        The response.
+    exog_names : list of str
+        The columns of the model.
+    """
+
+    formula: str
+    endog_names: str
+    exog_names: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class StatsmodelsNames(NeverReleased, Released):
+    """Fields and names that both a regression and a selection with coefficients have."""
+
+    formula: str
+    schema: Annotated[Mapping[str, Any], SCHEMA]
+    method: str
+    clip: Fraction
+    center: bool
+    bounds: Mapping[str, str]
+    looks: tuple[Look, ...] = ()
+    releases: tuple[ReleasedLook, ...] = ()
+
+    def _settle(self, tuples: Iterable[str] = (), numbers: Iterable[str] = ()) -> None:
+        Released._settle(self, ("looks", "releases", *tuples), ("clip", *numbers))
+        object.__setattr__(self, "schema", plain_schema(self.schema))
+        object.__setattr__(self, "bounds", plain_mapping(self.bounds))
+
+    @property
+    def model(self) -> PublicModel:
+        """The public part of the model: formula and names."""
+        fit = self._fitted("model")
+        return PublicModel(fit.formula, fit.endog_names, list(fit.exog_names))
+
+    @property
+    def rsquared_adj(self) -> float:
+        """R-squared adjusted for the number of columns, where the number of rows is public."""
+        fit = self._fitted("rsquared_adj")
+        with _reason_for("rsquared_adj"):
+            rows = fit.df_resid + len(fit.exog_names)
+            return float(1 - (1 - fit.rsquared) * (rows - fit.k_constant) / fit.df_resid)
+
+    @property
+    def mse_resid(self) -> float:
+        """The residual variance; the same as `scale`."""
+        with _reason_for("mse_resid"):
+            return float(self._fitted("mse_resid").scale)
+
+    @property
+    def k_constant(self) -> int:
+        """1 if the model has an intercept, else 0."""
+        return int("Intercept" in self._fitted("k_constant").exog_names)
+
+    @property
+    def cov_type(self) -> str:
+        """Which errors these are, all with the noise in them.
+
+        "HC": robust; "cluster": robust, and clustered by person; "nonrobust": the model is taken to
+        be right.
+        """
+        if self.method != "adaptive":
+            return "nonrobust"
+        return "HC" if self.claim.person is None else "cluster"
+
+    @property
+    def cov_kwds(self) -> dict[str, str]:
+        """A description of `cov_params`."""
+        if self.method == "adaptive":
+            return robust(self.cov_type)
+        return {"description": "One residual variance, and the privacy noise by its public law."}
+
+    @property
+    def use_t(self) -> bool:
+        """Always False: the reference law is normal or that of the noise, never Student's t."""
+        return False
+
+    def remove_data(self) -> None:
+        """Do nothing: a released result holds no row to remove."""
+
+    @classmethod
+    def load(cls, fname: str | os.PathLike[str]) -> Self:
+        """Read a result that `save` wrote; `dpreg.load` reads results of every kind."""
+        from dpreg.paths import read_text
+
+        return cls.from_json(read_text(fname))
+
+    def summary(
+        self,
+        alpha: float = 0.05,
+        *,
+        full: bool = False,
+        ratios: bool = False,
+        yname: str | None = None,
+        xname: Sequence[str] | None = None,
+        title: str | None = None,
+    ) -> Summary:
+        """Return the printable page; print it, or see its `as_html`, `as_latex`, `as_csv`.
+
+        Parameters
+        ----------
+        alpha : float
+            Intervals have level 1 - alpha.
+        full : bool
+            All tables, the budget and every note, where the page is otherwise one screen, and of
+            LaTeX the three columns of a paper.
+        ratios : bool
+            Of a family: odds ratios, or ratios of rates, as well.
+        yname, xname, title
+            Other names of the response and of the fitted columns, and another title.
+        """
+        if ratios and not self.kind.startswith("glm"):
+            raise ArgumentError("ratios belong to a family; a linear model has none.")
+        shown = self._renamed(yname, xname)
+        described = page.page(shown, inference.level(alpha), full=full, ratios=ratios)
+        return Summary(described.titled(title))
+
+    def summary2(
+        self,
+        yname: str | None = None,
+        xname: Sequence[str] | None = None,
+        title: str | None = None,
+        alpha: float = 0.05,
+    ) -> Summary:
+        """Return the page of `summary`."""
+        fit = self._fitted("summary2")
+        shown: Summary = fit.summary(alpha, yname=yname, xname=xname, title=title)
+        return shown
+
+    def _renamed(self, yname: str | None, xname: Sequence[str] | None) -> Self:
+        """Return the same result under other names of the response and of the columns."""
+        raise NotImplementedError
+
+    def wald_test(self, r_matrix: Constraints) -> WaldTest:
+        """Test linear constraints jointly, against the law of the errors.
+
+        Parameters
+        ----------
+        r_matrix : str, list of str, array, or tuple (R, q)
+            As for `t_test`. One constraint has the p-value that `t_test` gives it.
+        """
+        fit = self._fitted("wald_test")
+        refuse(fit, "wald_test")
+        rows, target = linear_constraints(r_matrix, fit.exog_names)
+        return WaldTest(*wald(fit.combinations(rows), target), fit.claim)
+
+    def wald_test_terms(
+        self, skip_single: bool = False, combine_terms: Sequence[str] | None = None
+    ) -> WaldTerms:
+        """Test for each term of the formula that all its coefficients are 0.
+
+        Parameters
+        ----------
+        skip_single : bool
+            Leave out terms of one column.
+        combine_terms : sequence of str, optional
+            Also test, for each text, all terms whose name contains it.
+        """
+        fit = self._fitted("wald_test_terms")
+        refuse(fit, "wald_test_terms")
+        places = term_places(fit)
+        tested = {
+            term: columns for term, columns in places.items() if len(columns) > 1 or not skip_single
+        }
+        for text in combine_terms or ():
+            found = [j for term, columns in places.items() if text in term for j in columns]
+            if not found:
+                raise ArgumentError(f"combine_terms: no term contains {text!r}.")
+            tested[text] = tuple(found)
+        unit = np.eye(len(fit.exog_names))
+        lines = [
+            wald(fit.combinations(unit[list(columns)]), np.zeros(len(columns)))
+            for columns in tested.values()
+        ]
+        table = pd.DataFrame(
+            lines, index=list(tested), columns=["statistic", "pvalue", "df_constraint"]
+        )
+        return WaldTerms(fit.claim.marked(table))
+
+    def t_test_pairwise(
+        self,
+        term_name: str,
+        method: str | Sequence[str] = "hs",
+        alpha: float = 0.05,
+        factor_labels: Sequence[str] | None = None,
+    ) -> PairwiseTests:
+        """Test the differences between all pairs of levels of a factor.
+
+        Parameters
+        ----------
+        term_name : str
+            A term that is one factor with declared levels, such as "county" or "C(county)".
+        method : str or list of str
+            How p-values are corrected for the number of pairs, as in statsmodels' `multipletests`:
+            "hs" (Holm and Sidak), "bonferroni", "fdr_bh", ...
+        alpha : float
+            The level of the corrected tests.
+        factor_labels : sequence of str, optional
+            Other names for the levels, in their order.
+        """
+        fit = self._fitted("t_test_pairwise")
+        refuse(fit, "t_test_pairwise")
+        levels = levels_of(fit, term_name)
+        labels = list(factor_labels or levels)
+        if len(labels) != len(levels):
+            raise ArgumentError(f"factor_labels must hold {len(levels)} names.")
+        columns = {fit.exog_names[j]: j for j in term_places(fit)[term_name]}
+        rows = level_rows(columns, term_name, levels, len(fit.exog_names))
+        pairs = list(itertools.combinations(range(len(levels)), 2))
+        differences = np.array([rows[j] - rows[i] for i, j in pairs])
+        names = [f"{labels[j]}-{labels[i]}" for i, j in pairs]
+        return pairwise(fit.t_test(differences), names, method, inference.level(alpha))
+
+
+def robust(cov_type: str) -> dict[str, str]:
+    """Describe robust errors."""
+    whose = "rows'" if cov_type == "HC" else "persons'"
+    return {
+        "description": f"The released spread of {whose} scores, and the noise by its public law."
+    }
+
 
 Vector = NDArray[np.float64]
 
@@ -179,7 +539,7 @@ class RegressionResults(StatsmodelsNames):
     def params(self) -> pd.Series:
         """The coefficients, in the user's units; NaN where the law given a choice has no median."""
         if self.conditional:
-            return self._series(given_choice.centers(self.conditional))
+            return self._series(centers(self.conditional))
         return self._series(self.coefficients)
 
     @property
@@ -219,7 +579,7 @@ class RegressionResults(StatsmodelsNames):
     def pvalues(self) -> pd.Series:
         """Two-sided p-values, by the law of `conf_int`."""
         if self.conditional:
-            return self._series(given_choice.pvalues(self.conditional))
+            return self._series(pvalues(self.conditional))
         each = self.combinations(np.eye(len(self.exog_names)))
         alone = each.pvalues(np.zeros(len(self.exog_names)))
         return self._series(np.minimum(alone * (self.among or 1), 1.0))
@@ -254,13 +614,13 @@ class RegressionResults(StatsmodelsNames):
         """
         laws, each = self.conditional, self.combinations(np.eye(len(self.exog_names)))
         level = inference.level(alpha) / (self.among or 1)
-        limits = given_choice.intervals(laws, alpha) if laws else each.intervals(level)
+        limits = intervals(laws, alpha) if laws else each.intervals(level)
         table = self.claim.marked(pd.DataFrame(limits, index=list(self.exog_names)))
         return table if cols is None else table.iloc[inference.places(cols, len(table))]
 
     def cov_params(self) -> pd.DataFrame:
         """Return the covariance of the coefficients, sampling and privacy noise together."""
-        given_choice.refuse(self, "cov_params")
+        refuse(self, "cov_params")
         names = list(self.exog_names)
         return self.claim.marked(pd.DataFrame(self.covariance, names, names, copy=True))
 
@@ -272,7 +632,7 @@ class RegressionResults(StatsmodelsNames):
         r_matrix : str, list of str, array, or tuple (R, q)
             "bsqft - lat = 0", several between commas, or rows of R with R beta = q.
         """
-        given_choice.refuse(self, "t_test")
+        refuse(self, "t_test")
         rows, target = linear_constraints(r_matrix, self.exog_names)
         return Contrast(self.combinations(rows), target, self.claim)
 
@@ -295,15 +655,15 @@ class RegressionResults(StatsmodelsNames):
         exog : DataFrame
             A table of the analyst's own, with the raw columns of the formula.
         """
-        given_choice.refuse_means(self)
-        rows = designs.design_rows(self, exog)
+        refuse_means(self)
+        rows = design_rows(self, exog)
         mean = inference.combined(rows.to_numpy(dtype=np.float64), self.coefficients)
         return self.claim.marked_series(pd.Series(mean, index=rows.index))
 
     def get_prediction(self, exog: pd.DataFrame | None = None) -> Prediction:
         """Return predicted means with standard errors; see `Prediction.summary_frame`."""
-        given_choice.refuse(self, "get_prediction")
-        rows, variance = designs.design_rows(self, exog), self.error_variance
+        refuse(self, "get_prediction")
+        rows, variance = design_rows(self, exog), self.error_variance
         combinations = self.combinations(rows.to_numpy(dtype=np.float64))
         scale = float("nan") if variance is None else variance
         return Prediction(combinations, rows.index, scale, self.claim)

@@ -1,4 +1,7 @@
-"""A released selection: which terms a differentially private mechanism chose, and how."""
+"""A released selection: which terms a differentially private mechanism chose, and how.
+
+A released selection among the terms of a generalised linear model.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self, cast
 
 import numpy as np
 import pandas as pd
@@ -15,16 +18,13 @@ from numpy.typing import ArrayLike
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, NotReleased, shown
 from dpreg.results import inference
-from dpreg.results.codecs import HUGE, plain_mapping
-from dpreg.results.constraints import Constraints
-from dpreg.results.contrast import Contrast, Prediction
-from dpreg.results.named import StatsmodelsNames
-from dpreg.results.regression import RegressionResults
+from dpreg.results.contrast import Constraints, Contrast, Prediction
+from dpreg.results.glm import GLMPrediction, GLMResults
+from dpreg.results.regression import RegressionResults, StatsmodelsNames
+from dpreg.results.saved import HUGE, plain_mapping
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["SelectionResults"]
 
 Number = Fraction | float
 
@@ -342,3 +342,49 @@ class SelectionResults(StatsmodelsNames):
                 f"dp_ols({self.selected_formula!r}, ...)."
             )
         return self.regression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class GLMSelectionResults(SelectionResults):
+    """Terms of a generalised linear model, selected with differential privacy.
+
+    What `SelectionResults` has for "adaptive" holds here too.
+
+    Parameters
+    ----------
+    family : {"binomial", "poisson", "quasipoisson"}
+    link : {"logit", "log"}
+    converged : bool
+        Whether the last look that chose asked for a small step only.
+    offset, trials : str or None
+        The terms of known slope, and of the number of trials, as `GLMResults` names them: they are
+        in every model.
+    regression : GLMResults or None
+        The coefficients of `best`; None with `fit=None`.
+    """
+
+    kind: ClassVar[str] = "glm-selection"
+
+    family: str
+    link: str
+    converged: bool
+    offset: str | None = None
+    trials: str | None = None
+    regression: GLMResults | None = None
+
+    def predict(self, exog: pd.DataFrame | None = None, which: str = "mean") -> pd.Series:
+        """Return predicted means or linear predictors; see `GLMResults.predict`."""
+        return self._family_fit("predict").predict(exog, which)
+
+    def get_prediction(  # type: ignore[override]
+        self, exog: pd.DataFrame | None = None, which: str = "mean"
+    ) -> GLMPrediction:
+        """Return predictions with standard errors; see `GLMResults.get_prediction`."""
+        return self._family_fit("get_prediction").get_prediction(exog, which)
+
+    def ratios(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Return exp of the coefficients with intervals: odds ratios, or ratios of rates."""
+        return self._family_fit("ratios").ratios(alpha)
+
+    def _family_fit(self, name: str) -> GLMResults:
+        return cast("GLMResults", self._fitted(name))

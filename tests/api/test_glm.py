@@ -26,7 +26,7 @@ from dpreg.errors import (
 )
 from dpreg.results.glm import GLMResults
 from dpreg.results.load import from_json
-from dpreg.results.serialize import fields_of
+from dpreg.results.saved import fields_of
 from dpreg.sources import as_source
 
 SCHEMA = {
