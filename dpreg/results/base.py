@@ -33,6 +33,11 @@ from dpreg.sources.files import check_not_data
 
 if TYPE_CHECKING:
     from dpreg.privacy.budget import Budget
+    from dpreg.results.classic import ClassicResults, HistogramResults
+    from dpreg.results.regression import RegressionResults
+    from dpreg.results.selection import SelectionResults
+
+    Result = ClassicResults | HistogramResults | RegressionResults | SelectionResults
 
 ERRORS_AS = {"sampling_errors": "se_sampling", "privacy_errors": "se_privacy"}
 """Keys of standard errors in files, for `Released.saved_as`: they are those of dpreg 0.1."""
@@ -242,3 +247,31 @@ class WithoutRows:
     """What statsmodels' models hold and the public part of one does not: the rows."""
 
     __slots__ = ()
+
+
+def from_json(text: str) -> Result:
+    """Read a result of any kind from the text that `to_json` wrote.
+
+    Raises
+    ------
+    ArgumentError
+        Where the text is not a result of this version, naming the field that is wrong.
+    """
+    kind = saved.loads(text)["kind"]
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ArgumentError(f"this version of dpreg knows no saved results of kind {kind!r}")
+    found: Any = KINDS[kind].from_json(text)
+    return found
+
+
+def load(path: str | os.PathLike[str]) -> Result:
+    """Read a result from the file that `save` wrote. Runs no code from it.
+
+    Raises
+    ------
+    DataError
+        Where there is no such file, it is not a regular one, or may not be read.
+    ArgumentError
+        Where it holds no result, or one of a newer version.
+    """
+    return from_json(read_text(path))

@@ -3,8 +3,9 @@
 A claim is the neighbour relation, the budget, and the sentence that says it. It travels with every
 result, stands in each of its views, and is made of public facts alone.
 
-A record is when, by what and at whose cost: public facts alone. It never holds anything computed from the rows that was not released: no hash of the data, no
-path, no table. The ledger is named by the random name that it got when it was made.
+A record is when, by what and at whose cost: public facts alone. It never holds anything computed
+from the rows that was not released: no hash of the data, no path, no table. The ledger is named by
+the random name that it got when it was made.
 
 Nor does it tell how long a call took, which depends on the rows. Its time is that of the charge, or
 of the call's start where no ledger is charged: no row is read before. It is cut to the minute, as
@@ -289,7 +290,6 @@ class Look(Settled):
     power: float = 1.0
 
 
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReleasedLook(Settled):
     """What one look of an adaptive fit released; see `dpreg.looks`.
@@ -337,4 +337,3 @@ class ReleasedLook(Settled):
     offset: Vector
     center: Vector
     weight: float
-

@@ -157,6 +157,7 @@ def plotting() -> Any:
 
 
 def new_axes(ax: Axes | None, rows: int) -> Axes:
+    """Return axes with room for so many rows, or those that were given."""
     if ax is not None:
         return ax
     made: Axes
@@ -177,6 +178,7 @@ def literal(text: str) -> str:
 
 
 def finish(axes: Axes, title: str, claim: PrivacyClaim) -> Axes:
+    """Write the title, and the stamp if there is one."""
     stamp = f"\n{claim.stamp}" if claim.stamp else ""
     axes.set_title(literal(title) + stamp, fontsize="medium")
     return axes
@@ -188,9 +190,8 @@ def _plain(value: float) -> str:
     return short if abs(value) >= _LONG_NUMBER else f"{float(short):,.10g}"
 
 
-_INK_classic_plots: Final = "0.15"
-_PALE_classic_plots: Final = "0.8"
-_MOST_classic_plots: Final = 60
+_FILL: Final = "0.8"
+_MOST_BINS: Final = 60
 """With more bins than this, intervals are left out: they would hide the picture."""
 _ROOM: Final = 60
 """Characters of all levels that stand beside each other; longer ones stand below each other."""
@@ -227,20 +228,14 @@ def histogram(result: HistogramResults, ax: Axes | None = None, alpha: float = 0
             draw(line, label=literal(group))
         axes.legend(title=literal(result.by or ""), frameon=False)
     else:
-        draw(heights[0], fill=True, color=_PALE_classic_plots)
-        draw(heights[0], color=_INK_classic_plots, linewidth=0.8)
-        if bins <= _MOST_classic_plots:
+        draw(heights[0], fill=True, color=_FILL)
+        draw(heights[0], color=_INK, linewidth=0.8)
+        if bins <= _MOST_BINS:
             low, high = (result.heights(end) for end in result.conf_int(alpha).to_numpy().T)
             middles = (edges[:-1] + edges[1:]) / 2
-            (axes.hlines if lying else axes.vlines)(
-                middles, low, high, color=_INK_classic_plots, linewidth=1.0
-            )
+            (axes.hlines if lying else axes.vlines)(middles, low, high, color=_INK, linewidth=1.0)
     shown = "density" if numeric else "share"
-    bars = (
-        ""
-        if result.groups or bins > _MOST_classic_plots
-        else f" ({100 * (1 - alpha):g}% intervals)"
-    )
+    bars = "" if result.groups or bins > _MOST_BINS else f" ({100 * (1 - alpha):g}% intervals)"
     names = [literal(name) for name in result.levels]
     if lying:
         axes.set_yticks(np.arange(len(names)), names)

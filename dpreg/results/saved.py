@@ -65,7 +65,7 @@ class Codec:
 
 
 class Settled:
-    """The part of frozen dataclasses that makes their fields plain and immutable, by their types."""
+    """The part of frozen dataclasses that makes their fields plain and immutable, by type."""
 
     __slots__ = ()
 
@@ -251,7 +251,7 @@ def _written(value: Any) -> dict[str, Any]:
     return {
         keys.get(name, name): codec.encode(held)
         for name, (codec, held) in told.items()
-        if held or name not in sparing
+        if name not in sparing or held
     }
 
 
@@ -265,7 +265,11 @@ def _read_fields(payload: object, kind: type[Any]) -> dict[str, Any]:
     names = {keys.get(name, name): name for name in codecs}
     if strange := sorted(set(found) - set(names)):
         raise Unreadable(f"without the unknown fields {', '.join(map(repr, strange))}")
-    needed = {f.name for f in fields(kind) if f.default is MISSING and f.default_factory != dict}
+    needed = {
+        field.name
+        for field in fields(kind)
+        if field.default is MISSING and field.default_factory is not dict
+    }
     return {
         name: _read_field(found, key, codecs[name])
         for key, name in names.items()
@@ -295,7 +299,9 @@ def _codec_of(hint: Any) -> Codec:
     if origin is Annotated:
         return next(one for one in arguments[1:] if isinstance(one, Codec))
     if type(None) in arguments:
-        return _optional(_codec_of(reduce(or_, [one for one in arguments if one is not type(None)])))
+        return _optional(
+            _codec_of(reduce(or_, [one for one in arguments if one is not type(None)]))
+        )
     if origin in _ARRAYS:
         return Codec(_write_array, _read_array)
     if origin is tuple:

@@ -24,8 +24,8 @@ from dpreg.errors import (
     NotReleased,
     SchemaError,
 )
+from dpreg.results.base import from_json
 from dpreg.results.glm import GLMResults
-from dpreg.results.load import from_json
 from dpreg.results.saved import fields_of
 from dpreg.sources import as_source
 

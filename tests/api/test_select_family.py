@@ -15,8 +15,8 @@ import dpreg
 from dpreg.errors import ArgumentError, BudgetError, DpregWarning, FormulaError, NotReleased
 from dpreg.looks.tuning import TUNING
 from dpreg.reporting import report_html
+from dpreg.results.base import from_json
 from dpreg.results.glm import GLMResults
-from dpreg.results.load import from_json
 from dpreg.results.selection import GLMSelectionResults
 
 SCHEMA = {

@@ -12,8 +12,8 @@ import dpreg
 from dpreg.errors import ArgumentError, DataError
 from dpreg.privacy.ledger.receipts import kept
 from dpreg.reporting import write_report
+from dpreg.results.base import from_json, load
 from dpreg.results.claim import STAMP, LedgerPosition, ReleaseRecord
-from dpreg.results.load import from_json, load
 from dpreg.results.regression import RegressionResults
 from dpreg.results.saved import fields_of
 from dpreg.results.selection import SelectionResults
