@@ -13,7 +13,7 @@ import pandas as pd
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, shown
-from dpreg.looks.exact_exp import exp
+from dpreg.looks.families import exp
 from dpreg.results import inference
 from dpreg.results.base import withholding
 from dpreg.results.claim import PrivacyClaim
