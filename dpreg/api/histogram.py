@@ -29,7 +29,7 @@ from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.noise import VectorNoise
 from dpreg.results.claim import PrivacyClaim
-from dpreg.results.histogram import HistogramResults
+from dpreg.results.classic import HistogramResults
 from dpreg.signatures import Amount, Bins, Bounds, Cells, SchemaLike, Table
 
 if TYPE_CHECKING:

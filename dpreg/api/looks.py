@@ -35,8 +35,8 @@ from dpreg.looks.plan import LookPlan, Opened, plan_looks, too_few
 from dpreg.looks.table import Table
 from dpreg.looks.tuning import TUNING
 from dpreg.privacy.budget import Budget
+from dpreg.results.claim import ReleasedLook
 from dpreg.results.glm import GLMResults
-from dpreg.results.looks import ReleasedLook
 from dpreg.results.regression import RegressionResults
 
 __all__ = ["FamilyModel", "LinearModel", "Looks", "fitted", "formula_of", "written"]

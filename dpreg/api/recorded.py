@@ -20,7 +20,7 @@ from dpreg.options import Options, grouped
 from dpreg.privacy.budget import decimal_string
 from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.ledger.handle import Receipt, kept
-from dpreg.results.record import LedgerPosition, ReleaseRecord, minute
+from dpreg.results.claim import LedgerPosition, ReleaseRecord, minute
 from dpreg.running import restore_interrupts
 from dpreg.schema import Schema
 

@@ -34,8 +34,7 @@ from dpreg.looks.table import Table
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget
 from dpreg.request import SelectionRequest
-from dpreg.results.glm_selection import GLMSelectionResults
-from dpreg.results.selection import SelectionResults
+from dpreg.results.selection import GLMSelectionResults, SelectionResults
 from dpreg.running import warn
 from dpreg.schema import Schema
 from dpreg.selection.run import design_of

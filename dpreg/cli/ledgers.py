@@ -15,7 +15,7 @@ from dpreg.errors import ArgumentError, LedgerError
 from dpreg.privacy.budget import Budget, exact
 from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.ledger.chain import PERIODS
-from dpreg.results.load import load
+from dpreg.results.base import load
 
 __all__ = ["ledger"]
 

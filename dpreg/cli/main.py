@@ -17,7 +17,7 @@ from dpreg.cli.options import AS_JSON, WITNESS, call_options, call_values, numbe
 from dpreg.cli.outs import check_outs
 from dpreg.cli.running import ended
 from dpreg.reporting import write_report
-from dpreg.results.load import load
+from dpreg.results.base import load
 from dpreg.schema import Schema
 from dpreg.sources import as_source
 

@@ -13,7 +13,7 @@ power
 same decision
     P(both significant) + P(neither): the mean over b0, at its quantiles, of what is left.
 
-Matrix-Laplace noise makes t^2 = a + b V with V a mixing law (`dpreg.results.reference`): all of the
+Matrix-Laplace noise makes t^2 = a + b V with V a mixing law (`dpreg.results.inference`): all of the
 above is a mean over V.
 """
 
@@ -26,7 +26,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from dpreg.arrays import Floats
-from dpreg.results.reference import mixing, quantiles
+from dpreg.results.inference import mixing, quantiles
 
 __all__ = ["LEVEL", "Measures", "measures"]
 
@@ -74,7 +74,7 @@ def measures(
     exact, sampling, privacy : (m,) arrays
         Variances: of least squares, and the two parts of the private estimate's.
     degrees : int or None
-        As in `dpreg.results.reference`.
+        As in `dpreg.results.inference`.
     """
     own = np.sqrt(exact)
     half = -float(ndtri(LEVEL / 2)) * own

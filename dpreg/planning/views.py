@@ -13,7 +13,7 @@ from scipy.special import ndtr
 
 from dpreg.planning.theorems import Promise, Situation, least_rows, theorem_41, theorem_42
 from dpreg.privacy.budget import decimal_string
-from dpreg.results.report import Block, Facts, Grid, Paragraph, Report
+from dpreg.results.summary import Block, Facts, Grid, Paragraph, Report
 
 if TYPE_CHECKING:
     from dpreg.planning.results import Plan, Planned, RegressionPlan

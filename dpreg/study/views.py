@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dpreg.arrays import Bools
-from dpreg.results.report import Facts, Grid, Paragraph, Report
+from dpreg.results.summary import Facts, Grid, Paragraph, Report
 from dpreg.study.stamp import CURATOR_ONLY, SIMULATED
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 
 import dpreg
 from dpreg.errors import ArgumentError, BudgetError, DataError, DpregWarning
-from dpreg.results.load import load
+from dpreg.results.base import load
 from dpreg.sources import as_source, persons
 
 SCHEMA = {"x": (0, 1), "y": (0, 1), "g": ["a", "b"]}

@@ -24,8 +24,8 @@ from dpreg.arguments import settle_budget
 from dpreg.errors import ArgumentError
 from dpreg.estimation.blocks import Rows, corrected, evaluations
 from dpreg.privacy.ledger.handle import kept
+from dpreg.results.claim import LedgerPosition, ReleaseRecord
 from dpreg.results.classic import ClassicResults
-from dpreg.results.record import LedgerPosition, ReleaseRecord
 from dpreg.sources.persons import Persons
 from dpreg_bridge.columns import NA_INTEGER
 from dpreg_bridge.ledgers import charged_to
