@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 import dpreg
+from dpreg.api.classic import QuantileRequest
 from dpreg.api.histogram import HistogramRequest
 from dpreg.api.inputs import Choices
-from dpreg.api.quantile import QuantileRequest
 from dpreg.api.regression import OLSRequest
 from dpreg.errors import ArgumentError
 from dpreg.looks.model import Asked

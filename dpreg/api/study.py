@@ -18,18 +18,24 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpreg.api.select_adaptive import ByLooks
-from dpreg.arguments import known_alone, renamed_method
+from dpreg.api.select import ByLooks
 from dpreg.errors import ArgumentError
 from dpreg.formula.design import undeclared
-from dpreg.options import PCLS, MethodLike, unpacked
+from dpreg.options import PCLS, Amount, Amounts, MethodLike, SchemaLike, Table, Texts, unpacked
 from dpreg.planning.arguments import sized
 from dpreg.privacy.budget import exact
 from dpreg.privacy.mechanisms import MECHANISMS
 from dpreg.privacy.protection import NEIGHBORS
-from dpreg.request import SelectionRequest, choice, count, inclusions, names
+from dpreg.request import (
+    SelectionRequest,
+    choice,
+    count,
+    inclusions,
+    known_alone,
+    names,
+    renamed_method,
+)
 from dpreg.schema import Schema
-from dpreg.signatures import Amount, Amounts, SchemaLike, Table, Texts
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader, showing
 from dpreg.study.adaptive import simulate_choices

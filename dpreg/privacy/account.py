@@ -43,13 +43,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, NoReturn
 
+from dpreg.columns import LEAST_EPS
 from dpreg.errors import ArgumentError
 from dpreg.privacy.budget import ALL_ROWS, Budget, BudgetTable, Spend
 from dpreg.privacy.ledger import charge
 from dpreg.privacy.parts import NOT_NEEDED, Line, Part, Seal
 from dpreg.privacy.protection import Protection
 from dpreg.privacy.stability import AccountError
-from dpreg.ranges import LEAST_EPS
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -154,7 +154,7 @@ class Account:
         Raises
         ------
         ArgumentError
-            Where the step would get less eps than `dpreg.ranges` asks for.
+            Where the step would get less eps than `dpreg.columns` asks for.
         """
         if self.charged or self._closed:
             raise AccountError(f"internal error: the step {step!r} is opened after the charge")

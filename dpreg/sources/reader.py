@@ -11,7 +11,7 @@ from typing import Protocol
 from dpreg.columns import ColumnType, PersonId, Unbounded
 from dpreg.errors import ArgumentError, DataError, shown
 from dpreg.running import bar, threads
-from dpreg.skeleton import contradictions
+from dpreg.schema import contradictions
 from dpreg.sources.base import Chunk, Integers, Source, Tally
 from dpreg.sources.held import HeldSource
 from dpreg.sources.kept import KeptSource, SpreadSource, kept_source

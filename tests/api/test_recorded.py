@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dpreg
-from dpreg.api import recorded
+from dpreg.api import context as recorded
 from dpreg.privacy.ledger.sqlite import MemoryDatabase, SqliteDatabase
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import dpreg
-from dpreg.api import select_route
+from dpreg.api import select as select_route
 from dpreg.errors import BudgetError
 
 SCHEMA = {"a": (-1, 1), "b": (-1, 1), "c": (-1, 1), "g": ["u", "v", "w"], "y": (-3, 3)}

@@ -16,7 +16,7 @@ from dpreg.results.histogram import HistogramResults
 from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
 from dpreg.results.summary import Summary
-from dpreg.skeleton import Skeleton
+from dpreg.schema import Skeleton
 from dpreg.study.results import SelectionStudy
 from dpreg.study.simulated import SimulationStudy
 

@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 from oracles.recorded_calls import MATRIX, recorded
 
-from dpreg.api import blockwise, quantile, select_adaptive, select_route
+from dpreg.api import aggregate as blockwise
+from dpreg.api import classic as quantile
+from dpreg.api import select as select_adaptive
+from dpreg.api import select as select_route
 from dpreg.estimation import aggregate, coding, gram, held, histogram, perturbed, sums
 from dpreg.estimation import quantile as quantile_choice
 from dpreg.formula import bounds

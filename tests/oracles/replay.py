@@ -41,7 +41,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpreg.api import looks, select_adaptive
+from dpreg.api import looks
+from dpreg.api import select as select_adaptive
 from dpreg.choice import rule
 from dpreg.estimation import aggregate, few, gram, histogram, perturbed, quantile, sums
 from dpreg.looks import chosen, law, limits, locate, loop, place, plan, rows, table

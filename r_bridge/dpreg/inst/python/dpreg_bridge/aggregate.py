@@ -17,13 +17,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpreg.api.block_table import block_table
-from dpreg.api.blockwise import Aggregate, Blocks
-from dpreg.api.recorded import charged_at, now, position, public_arguments
-from dpreg.arguments import settle_budget
+from dpreg.api.aggregate import Aggregate, Blocks, block_table
+from dpreg.api.context import charged_at, now, position, public_arguments
 from dpreg.errors import ArgumentError
 from dpreg.estimation.blocks import Rows, corrected, evaluations
 from dpreg.privacy.ledger.receipts import kept
+from dpreg.request import settle_budget
 from dpreg.results.classic import ClassicResults
 from dpreg.results.record import LedgerPosition, ReleaseRecord
 from dpreg.sources.persons import Persons
