@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from fractions import Fraction
 from functools import wraps
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, Self, TypeAlias, TypeVar
 
 from dpreg.columns import LEAST_DELTA, LEAST_EPS, MOST_EPS, MOST_ROWS
 from dpreg.errors import ArgumentError, UnknownArgument, did_you_mean, printable, quotable, shown
@@ -25,7 +25,8 @@ from dpreg.privacy.budget import Budget, decimal_string, exact, settled
 from dpreg.privacy.protection import NEIGHBORS, Protection
 from dpreg.running import warn
 
-__all__ = ["choice", "count", "inclusions", "names", "positive", "text", "truth"]
+Arguments: TypeAlias = Mapping[str, Any]
+"""All arguments of a call, by name."""
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -83,6 +84,48 @@ def refuse_unknown(call: str, known: Collection[str], given: Iterable[str]) -> N
             )
         why = _NOT_HERE.get(name)
         raise UnknownArgument(f"{head}: {why}." if why else head + did_you_mean(name, known))
+
+
+def arguments_of(
+    call: Callable[..., Any],
+    signature: inspect.Signature,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> dict[str, Any]:
+    """Return what a public call was given, by name; refuse what it lacks, seeing no value.
+
+    The call itself does nothing: Python names by it what is missing.
+    """
+    grouped(call.__name__, kwargs)
+    refuse_unknown(call.__name__, signature.parameters, kwargs)
+    call(*args, **kwargs)
+    return dict(signature.bind_partial(*args, **kwargs).arguments)
+
+
+def defaults_of(signature: inspect.Signature) -> dict[str, Any]:
+    """Return the defaults of a call's arguments."""
+    named = signature.parameters.items()
+    return {name: one.default for name, one in named if one.default is not one.empty}
+
+
+def answered_by(
+    answer: Callable[[Arguments], _R],
+) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Make a public call that no account is charged for: its signature and page are declared.
+
+    `answer` gets all arguments by name.
+    """
+
+    def declared(call: Callable[_P, _R]) -> Callable[_P, _R]:
+        signature = inspect.signature(call)
+
+        @wraps(call)
+        def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            return answer(defaults_of(signature) | arguments_of(call, signature, args, kwargs))
+
+        return wrapped
+
+    return declared
 
 
 def known_alone(call: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -147,6 +190,11 @@ def count(value: object, name: str, least: int = 1) -> int:
     return int(number)
 
 
+def optional(value: object, name: str, check: Callable[..., Any], *rest: Any) -> Any:
+    """Return None for None, and anything else as `check` does."""
+    return None if value is None else check(value, name, *rest)
+
+
 def positive(value: object, name: str, most: Fraction | None = None) -> Fraction:
     """Return `value` exactly if it lies in (0, most], else raise ArgumentError."""
     number = exact(value, name)
@@ -183,9 +231,9 @@ def owned(value: object) -> int:
     return number
 
 
-def inclusions(value: object) -> Fraction:
+def inclusions(value: object, name: str = "false_inclusions") -> Fraction:
     """Return an expected number of useless terms that a penalty can be computed for."""
-    number = positive(value, "false_inclusions")
+    number = positive(value, name)
     if number < _LEAST_INCLUSIONS:
         raise ArgumentError("false_inclusions must be at least 1e-200: less is never seen.")
     return number
@@ -200,12 +248,12 @@ def column(person: object) -> str | None:
     return person
 
 
-def penalty(value: object) -> Fraction | str:
+def penalty(value: object, name: str = "penalty") -> Fraction | str:
     """Return a penalty: "auto", "bic", or a number of at least 0."""
     if isinstance(value, str) and value in ("auto", "bic"):
         return value
     try:
-        number = exact(value, "penalty")
+        number = exact(value, name)
     except ArgumentError:
         raise ArgumentError(
             f'penalty must be "auto", "bic" or a finite number; got {shown(value)}.'
@@ -236,15 +284,11 @@ def renamed_method(method: object) -> object:
     return "adaptive"
 
 
-_METHODS: Final = ("auto", "adaptive", "pcls", "pcpl")
-_CHOICES: Final[Mapping[str, tuple[str | None, ...]]] = {
-    "mechanism": ("auto", "permute-and-flip", "exponential", "laplace"),
-    "units": ("term", "column"),
-    "hierarchy": ("none", "strong"),
-    "fit": ("auto", "same", "fresh", "split", "share", None),
-    "engine": ("auto", "enumerate", "tree"),
-}
-"""Arguments of a selection that take one of a few words."""
+def method_of(value: object, name: str, allowed: tuple[str, ...]) -> str:
+    """Return a method by today's name, if it is one of `allowed`."""
+    return str(choice(renamed_method(value), name, allowed))
+
+
 SHARES: Final[Mapping[str, Fraction]] = {
     "bounds": Fraction(1, 10),
     "radius": Fraction(1, 10),
@@ -269,6 +313,57 @@ says so.
 """
 
 
+def _radius(radius: object, clip: Fraction) -> Fraction | None:
+    if radius is None:
+        return clip
+    if isinstance(radius, str) and radius == "private":
+        return None
+    number = positive(radius, "radius")
+    if not Fraction(1, 2**64) <= number / clip <= 2**64:
+        raise ArgumentError("radius must lie between 2**-64 and 2**64 times clip.")
+    return number
+
+
+def _sigma2(sigma2: object, name: str) -> Fraction | str | None:
+    if sigma2 is None or (isinstance(sigma2, str) and sigma2 == "private"):
+        return sigma2
+    return positive(sigma2, name)
+
+
+def _shares(shares: Mapping[str, object] | None, name: str) -> Mapping[str, Fraction]:
+    checked = {}
+    if shares is None:
+        return {}
+    if not isinstance(shares, Mapping):
+        raise ArgumentError(
+            'shares must be a mapping of steps to parts of eps, such as {"fit": 0.2}; got '
+            f"{type(shares).__name__}."
+        )
+    for step, share in shares.items():
+        if step not in SHARES:
+            raise ArgumentError(f"shares may name {', '.join(SHARES)}; got {shown(step)}.")
+        checked[step] = positive(share, f"shares[{step!r}]")
+    if sum(checked.values()) >= 1:
+        raise ArgumentError("shares must add up to less than 1: the selection needs the rest.")
+    return checked
+
+
+def bounds_alone(shares: Mapping[str, Any] | None, name: str) -> Mapping[str, Fraction]:
+    """Return the shares of a call that has one, that of the bounds."""
+    given = dict(shares or {})
+    share = positive(given.pop("bounds", SHARES["bounds"]), "shares['bounds']")
+    if given:
+        raise ArgumentError("shares may name 'bounds', where the schema leaves some out.")
+    if share >= 1:
+        raise ArgumentError("shares['bounds'] must be below 1: the coefficients need the rest.")
+    return {"bounds": share} if shares else {}
+
+
+def checked(check: Callable[..., Any], *rest: Any) -> Any:
+    """Make a field of a request that is the argument of its name, as `check` returns it."""
+    return field(metadata={"check": lambda value, name: check(value, name, *rest)})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """What every public call lets its caller choose, as exact values.
@@ -288,6 +383,25 @@ class Request:
     budget: Budget
     protection: Protection
     seed: int | None
+
+    @classmethod
+    def of(cls, call: Arguments) -> Self:
+        """Check every argument; errors name the argument and say how to put it right."""
+        fields_of = cls.common(call)
+        for one in fields(cls):
+            if "check" in one.metadata:
+                fields_of[one.name] = one.metadata["check"](call[one.name], one.name)
+        request = cls(**cls.settled(fields_of, call))
+        request.check()
+        return request
+
+    @classmethod
+    def settled(cls, told: dict[str, Any], call: Arguments) -> dict[str, Any]:
+        """Return all fields, those too that depend on several arguments."""
+        return told
+
+    def check(self) -> None:
+        """Refuse arguments that do not go together."""
 
     @staticmethod
     def common(call: Mapping[str, Any]) -> dict[str, Any]:
@@ -312,55 +426,91 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SelectionRequest(Request):
+class FormulaRequest(Request):
+    """What a call of a formula lets its caller choose."""
+
+    formula: str = checked(text)
+    shares: Mapping[str, Fraction] = checked(bounds_alone)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionRequest(FormulaRequest):
     """Everything that a caller of `dpreg.dp_select` chose, as exact values.
 
     ``radius`` is None for "private"; ``penalty`` is "auto", "bic" or a number; ``sigma2`` is None,
     "private" or a number; ``fit`` is "auto" only where the method is.
     """
 
-    formula: str
-    method: str
-    mechanism: str
-    units: str
-    keep: tuple[str, ...]
-    max_terms: int | None
-    hierarchy: str
+    method: str = checked(method_of, ("auto", "adaptive", "pcls", "pcpl"))
+    mechanism: str = checked(choice, ("auto", "permute-and-flip", "exponential", "laplace"))
+    units: str = checked(choice, ("term", "column"))
+    keep: tuple[str, ...] = checked(names)
+    max_terms: int | None = checked(optional, count, 0)
+    hierarchy: str = checked(choice, ("none", "strong"))
+    clip: Fraction = checked(positive, Fraction(1))
+    center: bool = checked(truth)
+    penalty: Fraction | str = checked(penalty)
+    sigma2: Fraction | str | None = checked(_sigma2)
+    false_inclusions: Fraction = checked(inclusions)
+    shares: Mapping[str, Fraction] = checked(_shares)
+    draws: int = checked(count)
+    fit: str | None = checked(choice, ("auto", "same", "fresh", "split", "share", None))
+    engine: str = checked(choice, ("auto", "enumerate", "tree"))
     radius: Fraction | None
     radius_source: str
-    clip: Fraction
-    center: bool
-    penalty: Fraction | str
-    sigma2: Fraction | str | None
-    false_inclusions: Fraction
-    shares: Mapping[str, Fraction]
-    draws: int
-    fit: str | None
-    engine: str
 
     @classmethod
-    def of(cls, call: Mapping[str, Any]) -> SelectionRequest:
-        """Check every argument and return the request; errors say which to change, and how."""
-        formula = text(call["formula"], "formula")
+    def settled(cls, told: dict[str, Any], call: Arguments) -> dict[str, Any]:
+        """Settle the radius by the clip, and the way of fitting by the method."""
         if call.get("noise") is not None:
             raise ArgumentError("noise: a selection takes the one with the least error itself.")
-        whole = positive(call["clip"], "clip", Fraction(1))
-        radius = call["radius"]
-        request = cls(
-            **cls.common(call),
-            **{name: choice(call[name], name, allowed) for name, allowed in _CHOICES.items()},
-            method=choice(renamed_method(call["method"]), "method", _METHODS),
-            **{name: check(call[name]) for name, check in _CHECKS.items()},
-            formula=formula,
-            clip=whole,
-            radius=_radius(radius, whole),
-            radius_source={None: "default", "private": "private"}.get(
-                radius if isinstance(radius, str | None) else "", "given"
-            ),
+        radius, sources = call["radius"], {None: "default", "private": "private"}
+        told["radius"] = _radius(radius, told["clip"])
+        source = radius if isinstance(radius, str | None) else ""
+        told["radius_source"] = sources.get(source, "given")
+        if told["fit"] == "auto" != told["method"]:
+            told["fit"] = "fresh" if told["method"] == "adaptive" else "split"
+        return told
+
+    def check(self) -> None:
+        """Refuse arguments that do not go together."""
+        looks, papers = self.method == "adaptive", self.method in ("pcls", "pcpl")
+        if looks and self.papers:
+            raise ArgumentError(
+                f'method="adaptive" has no {", ".join(self.papers)}: leave out what belongs to '
+                '"pcls" and "pcpl", or name one of these.'
+            )
+        if looks and self.fit == "share":
+            raise ArgumentError(
+                'fit="share" belongs to "pcls" and "pcpl": with method="adaptive" use fit="fresh", '
+                'one more look at the chosen columns, "same" or None.'
+            )
+        if self.fit == "split" and not papers and not self.papers:
+            raise ArgumentError(
+                'fit="split" belongs to "pcls" and "pcpl": looks fit the chosen terms by '
+                'fit="fresh", further looks at all rows. Use that; a linear model may name one of '
+                "these methods."
+            )
+        if papers and self.fit in ("same", "fresh"):
+            raise ArgumentError(
+                f'fit="{self.fit}" needs method="adaptive": use fit="split", "share" or None.'
+            )
+        if self.method == "pcpl" and self.budget.delta == 0:
+            raise ArgumentError('method="pcpl" needs delta above 0, such as delta=1e-6.')
+        protection = self.protection
+        rows_cross_halves = (
+            protection.contributions > 1
+            and protection.neighbors == "add-remove"
+            and protection.person is None
         )
-        request = replace(request, fit=_usual_fit(request))
-        _check_together(request)
-        return request
+        if self.method == "pcpl" and self.fit == "split" and rows_cross_halves:
+            raise ArgumentError(
+                'method="pcpl" with fit="split" is not proved under neighbors="add-remove" with '
+                "contributions above 1, unless person= keeps a person's rows together: use "
+                'fit="share", fit=None or method="pcls".'
+            )
+        if self.penalty == "bic" and self.sigma2 is None:
+            raise ArgumentError('penalty="bic" needs sigma2, a number or "private".')
 
     @property
     def papers(self) -> tuple[str, ...]:
@@ -382,100 +532,3 @@ class SelectionRequest(Request):
         if self.radius is None:
             raise ArgumentError("the radius is estimated privately and not known yet.")
         return self.radius / self.clip
-
-
-def _usual_fit(request: SelectionRequest) -> str | None:
-    """Return the way of fitting, the method's own where none was named."""
-    usual = {"auto": "auto", "adaptive": "fresh"}
-    return usual.get(request.method, "split") if request.fit == "auto" else request.fit
-
-
-def _check_adaptive(request: SelectionRequest) -> None:
-    if request.papers:
-        raise ArgumentError(
-            f'method="adaptive" has no {", ".join(request.papers)}: leave out what belongs to '
-            '"pcls" and "pcpl", or name one of these.'
-        )
-    if request.fit == "share":
-        raise ArgumentError(
-            'fit="share" belongs to "pcls" and "pcpl": with method="adaptive" use fit="fresh", one '
-            'more look at the chosen columns, "same" or None.'
-        )
-
-
-def _check_together(request: SelectionRequest) -> None:
-    if request.method == "adaptive":
-        _check_adaptive(request)
-    if request.fit == "split" and request.method in ("auto", "adaptive") and not request.papers:
-        raise ArgumentError(
-            'fit="split" belongs to "pcls" and "pcpl": looks fit the chosen terms by fit="fresh", '
-            "further looks at all rows. Use that; a linear model may name one of these methods."
-        )
-    if request.method in ("pcls", "pcpl") and request.fit in ("same", "fresh"):
-        raise ArgumentError(
-            f'fit="{request.fit}" needs method="adaptive": use fit="split", "share" or None.'
-        )
-    if request.method == "pcpl" and request.budget.delta == 0:
-        raise ArgumentError('method="pcpl" needs delta above 0, such as delta=1e-6.')
-    protection = request.protection
-    rows_cross_halves = (
-        protection.contributions > 1
-        and protection.neighbors == "add-remove"
-        and protection.person is None
-    )
-    if request.method == "pcpl" and request.fit == "split" and rows_cross_halves:
-        raise ArgumentError(
-            'method="pcpl" with fit="split" is not proved under neighbors="add-remove" with '
-            "contributions above 1, unless person= keeps a person's rows together: use "
-            'fit="share", fit=None or method="pcls".'
-        )
-    if request.penalty == "bic" and request.sigma2 is None:
-        raise ArgumentError('penalty="bic" needs sigma2, a number or "private".')
-
-
-def _radius(radius: object, clip: Fraction) -> Fraction | None:
-    if radius is None:
-        return clip
-    if isinstance(radius, str) and radius == "private":
-        return None
-    number = positive(radius, "radius")
-    if not Fraction(1, 2**64) <= number / clip <= 2**64:
-        raise ArgumentError("radius must lie between 2**-64 and 2**64 times clip.")
-    return number
-
-
-def _sigma2(sigma2: object) -> Fraction | str | None:
-    if sigma2 is None or (isinstance(sigma2, str) and sigma2 == "private"):
-        return sigma2
-    return positive(sigma2, "sigma2")
-
-
-def _shares(shares: Mapping[str, object] | None) -> Mapping[str, Fraction]:
-    checked = {}
-    if shares is None:
-        return {}
-    if not isinstance(shares, Mapping):
-        raise ArgumentError(
-            'shares must be a mapping of steps to parts of eps, such as {"fit": 0.2}; got '
-            f"{type(shares).__name__}."
-        )
-    for step, share in shares.items():
-        if step not in SHARES:
-            raise ArgumentError(f"shares may name {', '.join(SHARES)}; got {shown(step)}.")
-        checked[step] = positive(share, f"shares[{step!r}]")
-    if sum(checked.values()) >= 1:
-        raise ArgumentError("shares must add up to less than 1: the selection needs the rest.")
-    return checked
-
-
-_CHECKS: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "center": lambda value: truth(value, "center"),
-    "keep": lambda value: names(value, "keep"),
-    "max_terms": lambda value: None if value is None else count(value, "max_terms", 0),
-    "penalty": penalty,
-    "sigma2": _sigma2,
-    "false_inclusions": inclusions,
-    "shares": _shares,
-    "draws": lambda value: count(value, "draws"),
-}
-"""The other arguments of a selection, and how each is checked."""

@@ -24,19 +24,20 @@ and the R package for functions of R, which must not run inside a call of Python
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import cycle
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dpreg.api.context import check_schema_names, recorded
-from dpreg.api.inputs import Choices, group_codes, grouping, open_noise
+from dpreg.api.inputs import Bought, Choices, estimate_fields, group_codes, grouping
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
 from dpreg.estimation import aggregate
@@ -58,7 +59,7 @@ from dpreg.privacy.account import Part
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.mechanisms import block_seeds
 from dpreg.privacy.vector_noise import VectorNoise
-from dpreg.request import choice, count, positive
+from dpreg.request import Arguments, checked, choice, count, defaults_of, optional, positive, truth
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.classic import ClassicResults
 from dpreg.schema import Boolean, Categorical, ColumnType, Schema, Unbounded
@@ -316,18 +317,16 @@ _NO_SPREAD: Final = 1e-3
 """Spread of block values, as a part of half the bounds' width, that is next to nothing."""
 
 
-_DEFAULTS: Final[Mapping[str, Any]] = {
-    "delta": 0,
-    "blocks": None,
-    "correct_bias": True,
-    "aggregation": "auto",
-    "neighbors": "replace-one",
-    "contributions": 1,
-    "person": None,
-    "timeout": None,
-    "noise": None,
-    "unsafe_seed": None,
-}
+def _blocks_of(blocks: object, name: str) -> int:
+    """Return a number of blocks."""
+    if (number := count(blocks, name)) > _MOST_BLOCKS:
+        raise ArgumentError(f"{name} must be at most {_MOST_BLOCKS:,}.")
+    return number
+
+
+def _seconds(timeout: object, name: str) -> float:
+    """Return the seconds of a time limit."""
+    return float(positive(timeout, name, _LONGEST))
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,48 +344,41 @@ class Blocks:
     seeds: list[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Aggregate:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aggregate(Choices):
     """What a call asks for, except the estimator and the rows.
 
     Attributes
     ----------
-    choices : Choices
-    names : tuple of str
-        Of the d numbers that the estimator returns.
-    limits : Limits
-    way : str
+    aggregation : str
         One of `AGGREGATES`.
     blocks : int or None
     correct_bias : bool
     timeout : float or None
         Seconds for all that is done with one block.
+    names : tuple of str
+        Of the d numbers that the estimator returns.
+    limits : Limits
     """
 
-    choices: Choices
+    aggregation: str = checked(choice, AGGREGATES)
+    blocks: int | None = checked(optional, _blocks_of)
+    correct_bias: bool = checked(truth)
+    timeout: float | None = checked(optional, _seconds)
     names: tuple[str, ...]
     limits: Limits
-    way: str
-    blocks: int | None
-    correct_bias: bool
-    timeout: float | None
 
     @classmethod
-    def of(cls, call: Mapping[str, Any]) -> Aggregate:
+    def of(cls, call: Arguments) -> Self:
         """Check the arguments of `sample_aggregate`; what is left out has its default."""
-        call = {**_DEFAULTS, **call}
-        choices, correct_bias = Choices.of(call), call["correct_bias"]
-        if not isinstance(correct_bias, bool):
-            raise ArgumentError("correct_bias must be True or False.")
-        way = str(choice(call["aggregation"], "aggregation", AGGREGATES))
-        names, limits = limits_of(call["bounds"])
-        blocks = call["blocks"]
-        given = None if blocks is None else count(blocks, "blocks")
-        if given is not None and given > _MOST_BLOCKS:
-            raise ArgumentError(f"blocks must be at most {_MOST_BLOCKS:,}.")
-        timeout = call["timeout"]
-        seconds = None if timeout is None else float(positive(timeout, "timeout", _LONGEST))
-        return cls(choices, names, limits, way, given, correct_bias, seconds)
+        defaults = defaults_of(inspect.signature(sample_aggregate))
+        return super(Aggregate, cls).of({**defaults, **call})
+
+    @classmethod
+    def settled(cls, told: dict[str, Any], call: Arguments) -> dict[str, Any]:
+        """Name the numbers that the estimator returns, by their bounds."""
+        told["names"], told["limits"] = limits_of(call["bounds"])
+        return told
 
     def steps(
         self, table: BlockTable, budget: Ledger | None
@@ -417,33 +409,32 @@ class Aggregate:
             Before the charge, except where `blocks` are too many for a stream, whose (public)
             number of rows is known only once it has been read.
         """
-        choices = self.choices
         groups, lines = table.groups, table.groups.lines
-        if choices.protection.person is not None and not table.by_person:
+        if self.protection.person is not None and not table.by_person:
             raise ArgumentError(
                 "person needs a table whose rows dpreg reads itself: leave it out here, and say by "
                 "contributions how many rows one person may own."
             )
-        changes = aggregate.block_changes(choices.protection, lines, grouped=bool(groups.levels))
-        whole, account = choices.budget.eps, choices.account()
-        counting = None
-        if self.blocks is None and not choices.n_is_public:
+        changes = aggregate.block_changes(self.protection, lines, grouped=bool(groups.levels))
+        whole, account = self.budget.eps, self.account()
+        counted = None
+        if self.blocks is None and not self.n_is_public:
             counting = count_noise(
                 1,
                 cost=Budget(whole * _COUNT_SHARE),
-                protection=choices.protection,
+                protection=self.protection,
                 noise="laplace",
                 single=True,
             )
             _check_count(counting)
-            counted = open_noise(account, "number of rows", counting)
-        most = Budget(whole - account.total.eps, choices.budget.delta)
+            counted = Bought.of(account, "number of rows", counting)
+        most = Budget(whole - account.total.eps, self.budget.delta)
         public = aggregate.Averaging.planned(
-            len(self.names), lines, most, changes, choices.noise
+            len(self.names), lines, most, changes, self.noise
         ).noise
-        if self.way == "winsorized":
+        if self.aggregation == "winsorized":
             aggregate.check_window(len(self.names), changes, most.eps)
-        if self.blocks is not None and choices.n_is_public:
+        if self.blocks is not None and self.n_is_public:
             self._check_blocks(table.count(), lines)
         average = account.joint(
             "average over blocks", f"discrete {public.mechanism}", Budget(most.eps, public.delta)
@@ -451,14 +442,16 @@ class Aggregate:
         account.charge(budget, "sample_aggregate")
         # How eps is divided among the steps may follow the released number of rows.
         rows = table.read()
-        if choices.n_is_public:
+        if self.n_is_public:
             self._check_blocks(rows, lines)
         each = whole / (len(self.names) * changes.after.contributions)
-        known = rows + (0 if counting is None else counting.draw(1, counted)[0])
+        known = rows + (0 if counted is None else counted.draw(1)[0])
         size = self.blocks or aggregate.default_blocks(max(known, 1) // lines, each)
         size = min(size, _MOST_BLOCKS)  # noise has no largest value
         windows: tuple[Part, ...] | None = None
-        if self.way == "winsorized" or (self.way == "auto" and aggregate.window_pays(size, each)):
+        if self.aggregation == "winsorized" or (
+            self.aggregation == "auto" and aggregate.window_pays(size, each)
+        ):
             share = Budget(whole * aggregate.window_share(size, each))
             part = account.release(average, "window of block values", "permute-and-flip", share)
             windows = part.across(lines)
@@ -478,31 +471,25 @@ class Aggregate:
             if windows is not None:
                 within = aggregate.window(values, self.limits, part=windows[line], changes=changes)
             estimates += averaging.release(within.clip(values), within, averages[line])
+        pairs = zip(self.limits.lower, self.limits.upper, strict=True)
+        bounds = dict(zip(self.names, pairs, strict=True))
         return ClassicResults(
             statistic="sample and aggregate",
             names=self.names,
             by=groups.name,
             groups=groups.levels,
-            estimates=np.array([one.value for one in estimates]),
-            sampling_errors=np.array([one.sampling for one in estimates]),
-            privacy_errors=np.array([one.privacy for one in estimates]),
-            nobs=rows if choices.n_is_public else None,
+            nobs=rows if self.n_is_public else None,
             passes=table.passes,
             blocks=size,
-            bounds={
-                name: np.array(pair)
-                for name, *pair in zip(
-                    self.names, self.limits.lower, self.limits.upper, strict=True
-                )
-            },
+            **estimate_fields(estimates, bounds),
             noise=averaging.noise.mechanism,
-            eps=choices.budget.eps,
-            delta=choices.budget.delta,
+            eps=self.budget.eps,
+            delta=self.budget.delta,
             claim=PrivacyClaim.of(account),
             notes=(
                 *self._failing(estimates, size),
                 _BIAS,
-                *self._empty_blocks(bool(groups.levels) or table.tested, known, counting),
+                *self._empty_blocks(bool(groups.levels) or table.tested, known, counted),
             ),
         )
 
@@ -534,16 +521,14 @@ class Aggregate:
             "for far fewer, or leave blocks out."
         )
 
-    def _empty_blocks(
-        self, grouped: bool, known: int, counting: VectorNoise | None
-    ) -> tuple[str, ...]:
+    def _empty_blocks(self, grouped: bool, known: int, counted: Bought | None) -> tuple[str, ...]:
         """Say, from arguments and the released number of rows, that blocks may be empty."""
-        if self.choices.n_is_public:
+        if self.n_is_public:
             doubtful = False
-        elif counting is None:
+        elif counted is None:
             doubtful = True
         else:
-            doubtful = known < _DOUBT * math.sqrt(counting.variance)
+            doubtful = known < _DOUBT * math.sqrt(counted.noise.variance)
         if not (grouped or doubtful):
             return ()
         where = "in a group of few rows" if grouped else "unless rows are many times the blocks"
@@ -566,7 +551,36 @@ def _check_count(counting: VectorNoise) -> None:
         )
 
 
-@recorded
+def _aggregate(call: Arguments) -> ClassicResults:
+    asked, estimator = Aggregate.of(call), call["estimator"]
+    if not callable(estimator):
+        raise ArgumentError("estimator must be callable: it takes a block and returns numbers.")
+    if asked.timeout is not None and not time_limits_work():
+        raise ArgumentError("timeout needs processes that can be forked: leave it out on Windows.")
+    persons = Persons.of(asked.self.protection, asked.choices.seed)
+    table = block_table(
+        call["data"], call["by"], call["schema"], call["progress"], persons, call["where"]
+    )
+    steps = asked.steps(table, call["budget"])
+    blocks_of = next(steps)
+    while True:
+        values = block_values(
+            estimator,
+            table.rows,
+            blocks_of.rows,
+            asked.limits,
+            correct_bias=asked.correct_bias,
+            timeout=asked.timeout,
+            seeds=blocks_of.seeds,
+        )
+        try:
+            blocks_of = steps.send(values)
+        except StopIteration as end:
+            result: ClassicResults = end.value
+            return result
+
+
+@recorded(_aggregate)
 def sample_aggregate(
     estimator: Estimator,
     data: Table,
@@ -706,27 +720,3 @@ def sample_aggregate(
     >>> bool(abs(result.params["theta0"] - np.log(2)) < 0.2)
     True
     """
-    asked = Aggregate.of(locals())
-    if not callable(estimator):
-        raise ArgumentError("estimator must be callable: it takes a block and returns numbers.")
-    if asked.timeout is not None and not time_limits_work():
-        raise ArgumentError("timeout needs processes that can be forked: leave it out on Windows.")
-    persons = Persons.of(asked.choices.protection, asked.choices.seed)
-    table = block_table(data, by, schema, progress, persons, where)
-    steps = asked.steps(table, budget)
-    blocks_of = next(steps)
-    while True:
-        values = block_values(
-            estimator,
-            table.rows,
-            blocks_of.rows,
-            asked.limits,
-            correct_bias=asked.correct_bias,
-            timeout=asked.timeout,
-            seeds=blocks_of.seeds,
-        )
-        try:
-            blocks_of = steps.send(values)
-        except StopIteration as end:
-            result: ClassicResults = end.value
-            return result

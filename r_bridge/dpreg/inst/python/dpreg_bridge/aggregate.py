@@ -95,7 +95,7 @@ def open_run(
     notes = settle_budget(asked)
     told = public_arguments({**asked, "by": by, "schema": schema})
     checked = Aggregate.of(asked)
-    persons = Persons.of(checked.choices.protection, checked.choices.seed)
+    persons = Persons.of(checked.protection, checked.seed)
     held = np.empty((rows, 0)) if data is None else data
     table = block_table(held, by, schema, progress=False, persons=persons)
     ledger = None if budget is None else charged_to(budget)
