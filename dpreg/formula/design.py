@@ -15,7 +15,7 @@ from operator import mul
 from typing import Final
 
 from dpreg.cells import Kind
-from dpreg.declared import Declaration
+from dpreg.columns import Declaration
 from dpreg.errors import FormulaError, SchemaError, did_you_mean, shown
 from dpreg.formula.bind import bind, column_types, columns_of, levels_tested
 from dpreg.formula.check import Labels, Spec, read_factor

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
-from dpreg import arguments
+from dpreg import request as arguments
 from dpreg.errors import ArgumentError, shown
 from dpreg.looks.model import Asked
 from dpreg.looks.plan import NOISES

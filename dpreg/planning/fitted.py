@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from dpreg.arrays import Bools, Floats
+from dpreg.columns import LEAST_EPS
 from dpreg.estimation.gram import release_gram
 from dpreg.estimation.inference import fit_gram
 from dpreg.looks.expected import Expected, expected_looks, expected_moments
@@ -23,7 +24,6 @@ from dpreg.looks.plan import LookPlan
 from dpreg.planning.rows import Rows
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
-from dpreg.ranges import LEAST_EPS
 
 __all__ = ["DRAWS", "NONE", "WIDE", "Fitted", "fitted", "fitted_chosen", "fitted_once"]
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dpreg.arguments import known_alone
-from dpreg.options import FamilyLike, MethodLike, unpacked
+from dpreg.options import Amount, FamilyLike, MethodLike, SchemaLike, Table, unpacked
 from dpreg.planning.call import Call, solved
 from dpreg.planning.facts import Facts
 from dpreg.planning.results import Plan, RegressionPlan
-from dpreg.signatures import Amount, SchemaLike, Table
+from dpreg.request import known_alone
 
 __all__ = ["plan", "plan_glm"]
 

@@ -14,7 +14,7 @@ from oracles import constant, recorded_calls
 from oracles.recorded_calls import MATRIX as RECORDED
 from oracles.recorded_calls import run
 
-from dpreg.api import select_adaptive
+from dpreg.api import select as select_adaptive
 from dpreg.choice import Choice, choose
 from dpreg.estimation import sums
 from dpreg.looks import table as looks

@@ -41,7 +41,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpreg.api import looks, select_adaptive
+from dpreg.api import looks
+from dpreg.api import select as select_adaptive
 from dpreg.choice import rule
 from dpreg.estimation import blocks as aggregate
 from dpreg.estimation import few, gram, histogram, perturbed, sums
