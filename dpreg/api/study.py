@@ -23,7 +23,7 @@ from dpreg.arguments import known_alone, renamed_method
 from dpreg.errors import ArgumentError
 from dpreg.formula.design import undeclared
 from dpreg.options import PCLS, MethodLike, unpacked
-from dpreg.planning.arguments import sized
+from dpreg.planning.facts import sized
 from dpreg.privacy.budget import exact
 from dpreg.privacy.mechanisms import MECHANISMS
 from dpreg.privacy.protection import NEIGHBORS
@@ -32,12 +32,9 @@ from dpreg.schema import Schema
 from dpreg.signatures import Amount, Amounts, SchemaLike, Table, Texts
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader, showing
-from dpreg.study.adaptive import simulate_choices
-from dpreg.study.results import AdaptiveStudy, SelectionStudy, facts_of
-from dpreg.study.selection import study
-from dpreg.study.simulated import SimulationStudy
-from dpreg.study.simulation import OBSERVED, SimulationDesign, run
-from dpreg.study.stamp import SIMULATED, marked
+from dpreg.study.results import SIMULATED, AdaptiveStudy, SelectionStudy, facts_of, marked
+from dpreg.study.selection import simulate_choices, study
+from dpreg.study.simulation import OBSERVED, SimulationDesign, SimulationStudy, run
 
 __all__ = ["selection_study", "simulation_study"]
 
@@ -245,7 +242,7 @@ def simulation_study(
     -----
     Scores are float64 minima, within 1e-9 of the exact ones relative to y'y, and not floored to the
     grid of `dpreg.selection.scoring.problem`; chances of the laplace mechanism carry an absolute
-    error below 3e-5 (`dpreg.study.batched`). The simulated rows describe nobody; `beta` and the
+    error below 3e-5 (`dpreg.study.simulation`). The simulated rows describe nobody; `beta` and the
     settings are as public as their source.
 
     References

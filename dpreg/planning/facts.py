@@ -1,6 +1,6 @@
 """The arguments of a plan, checked: public facts and assumptions.
 
-Tested in `tests/planning/test_planner.py` and `tests/planning/test_glm_choice.py`.
+Numbers that a plan can work with: what their squares and ratios leave in float64.
 """
 
 from __future__ import annotations
@@ -14,12 +14,42 @@ from dpreg import arguments
 from dpreg.errors import ArgumentError, shown
 from dpreg.looks.model import Asked
 from dpreg.looks.plan import NOISES
-from dpreg.planning.arguments import chance_of, check_asked, rows_of_table, sized
 from dpreg.privacy.budget import exact
 from dpreg.privacy.stability import NOISES as ALL_NOISES
-from dpreg.request import SelectionRequest, choice, count
+from dpreg.request import SelectionRequest, choice, count, positive
 
-__all__ = ["Facts"]
+_LARGEST: Final = 10**30
+_MOST_ROWS: Final = 10**18
+
+
+def sized(value: object, name: str, *, signed: bool = False) -> float:
+    """Return a number whose size lies between 1e-30 and 1e30, positive unless `signed`."""
+    number = exact(value, name) if signed else positive(value, name)
+    if not 1 <= abs(number) * _LARGEST <= _LARGEST**2:
+        raise ArgumentError(f"{name} must lie between 1e-30 and 1e30 in size; got {shown(value)}.")
+    return float(number)
+
+
+def rows_of_table(n: object) -> int:
+    """Return a number of rows, at least 2."""
+    rows = count(n, "n", 2)
+    if rows > _MOST_ROWS:
+        raise ArgumentError(f"n must be at most {_MOST_ROWS:.0e}.")
+    return rows
+
+
+def check_asked(n: object, eps: object) -> None:
+    """Refuse a plan that is given neither n nor eps."""
+    if n is None and eps is None:
+        raise ArgumentError("give n, eps or both: the one left out is what is found.")
+
+
+def chance_of(chance: object) -> float:
+    """Return a chance, above 0 and below 1."""
+    if not (number := float(positive(chance, "chance"))) < 1:
+        raise ArgumentError(f"chance must lie between 0 and 1; got {shown(chance)}.")
+    return number
+
 
 _MOST_EFFECTS: Final = {"select": 12, "ols": 200}  # work
 _MOST_CANDIDATES: Final = 1000  # work

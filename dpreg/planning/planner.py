@@ -12,9 +12,8 @@ from typing import Any
 
 from dpreg.arguments import known_alone
 from dpreg.options import FamilyLike, MethodLike, unpacked
-from dpreg.planning.call import Call, solved
 from dpreg.planning.facts import Facts
-from dpreg.planning.results import Plan, RegressionPlan
+from dpreg.planning.results import Call, Plan, RegressionPlan, solved
 from dpreg.signatures import Amount, SchemaLike, Table
 
 __all__ = ["plan", "plan_glm"]
@@ -111,7 +110,7 @@ def plan(
     Notes
     -----
     Assumed: a linear model with normal errors of one variance (or those of `like`), columns as
-    `dpreg.planning.assumed` makes them up, nothing clipped, and for "pcls" a radius that does not
+    `dpreg.planning.rows` makes them up, nothing clipped, and for "pcls" a radius that does not
     bind. Against simulation of such rows the chances of "select" are within .1, and with `like`
     standard errors of "ols" and "glm" within .8 to 1.25 of those of calls. Without `like` they are
     a range: for columns that fill their bounds, and for skewed ones and rare levels.
@@ -196,7 +195,7 @@ def plan_glm(
 
     Notes
     -----
-    Assumed without `like`: columns as `dpreg.planning.assumed` makes them up, with equal parts in
+    Assumed without `like`: columns as `dpreg.planning.rows` makes them up, with equal parts in
     the predictor, and a model that holds; once for columns that fill their bounds, once for skewed
     ones. Against calls on tables like `like`, standard errors are within .8 to 1.25.
     """

@@ -4,10 +4,18 @@ Rows are read once and scores computed once per radius; each setting then costs 
 the mechanism's law (`dpreg.selection.probabilities`), or repeated draws from the tree where the
 space is too large to list. The stages up to the draw are those of `dpreg.dp_select` with
 ``fit=None``. All that leaves this room is curator-only.
+
+The choice that needs no privacy: least squares with BIC, over the same models. Curator only.
+
+Selections by looks, simulated on the curator's own rows: what a choice by looks would report.
+
+No closed form gives the law of several looks at given rows, so they are made again and again, with
+seeded noise of the very law of a private call. All that leaves this room is curator-only.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,9 +24,17 @@ from typing import Final
 import numpy as np
 
 from dpreg.arrays import Bools, Floats, Ints
+from dpreg.choice import choose
 from dpreg.errors import ArgumentError
 from dpreg.formula.design import Design
-from dpreg.moments import Moments
+from dpreg.looks.chosen import laws_for_choice
+from dpreg.looks.described import Described
+from dpreg.looks.families import Linear
+from dpreg.looks.loop import look
+from dpreg.looks.plan import LookPlan
+from dpreg.looks.table import Table
+from dpreg.moments import MOMENT_BITS, Moments, read_moments
+from dpreg.privacy.account import Account
 from dpreg.privacy.mechanisms import effective_t
 from dpreg.request import SelectionRequest
 from dpreg.running import bar
@@ -28,16 +44,221 @@ from dpreg.selection.contest import Contest
 from dpreg.selection.engine import LARGEST_LIST
 from dpreg.selection.preparation import Preparation, design_of, prepare, space_of
 from dpreg.selection.probabilities import selection_probabilities
+from dpreg.selection.scoring import constrained
 from dpreg.selection.scoring.problem import Problem
 from dpreg.selection.space import Space
 from dpreg.selection.tree.noise import Bits
 from dpreg.selection.tree.sampler import Tree
 from dpreg.sources.reader import Reader
-from dpreg.study.bic import LISTED, NOISELESS, bic_by_steps, bic_choice, total_squares
-from dpreg.study.law import Law, Setting
-from dpreg.study.results import SelectionStudy, facts_of
+from dpreg.study.results import Law, SelectionStudy, Setting, facts_of
 
-__all__ = ["study"]
+LISTED: Final = 2**16
+"""Spaces up to this size are listed, where nothing else was asked for."""
+
+_LEAST: Final = 1e-12
+"""Relative changes smaller than this are rounding."""
+NOISELESS: Final = Fraction(2**20)
+"""A rate per grid unit at which the tree's noise decides nothing but ties."""
+
+
+def bic_units(space: Space, design: Design, moments: Moments) -> Bools:
+    """Return which units the choice holds, (q,): of all models, or where they are many by steps."""
+    if space.size <= LISTED:
+        models = space.models()
+        return np.asarray(models[bic_choice(space.columns(models), design, moments)[0]])
+    out = np.zeros(len(space.units), dtype=np.bool_)
+    out[list(bic_by_steps(space, moments))] = True
+    return out
+
+
+def bic_by_steps(space: Space, moments: Moments) -> tuple[int, ...]:
+    """Return units that no add, drop or swap improves: of low n log Q + columns log n.
+
+    For spaces that are too large to list. The walk starts from the least model; a unit brings
+    what it needs, and takes along what needs it.
+    """
+    units = frozenset(range(len(space.units)))
+    needs = [frozenset(need) for need in space.requires] or [frozenset[int]()] * len(units)
+    most = len(units) if space.max_units is None else space.max_units
+
+    def added(model: frozenset[int]) -> set[frozenset[int]]:
+        grown = {model | {u} | needs[u] for u in units - model}
+        return {one for one in grown if len(one) <= most}
+
+    def dropped(model: frozenset[int]) -> set[frozenset[int]]:
+        return {model - {v for v in model if v == u or u in needs[v]} for u in model}
+
+    def least(models: set[frozenset[int]]) -> tuple[float, frozenset[int]]:
+        listed = sorted(models, key=sorted)
+        table = np.zeros((len(listed), len(units)), np.bool_)
+        for row, model in zip(table, listed, strict=True):
+            row[sorted(model)] = True
+        values = _criterion(space.columns(table), moments)
+        return float(values.min()), listed[int(values.argmin())]
+
+    model = frozenset[int]()
+    while len(model) < space.min_units:
+        model = least(added(model))[1]
+    value = least({model})[0]
+    while True:
+        shorter = dropped(model)
+        swaps = (one for fewer in shorter for one in added(fewer) if len(one) <= len(model))
+        for steps in (added(model) | shorter, set(swaps)):
+            near = {one for one in steps if len(one) >= space.min_units} - {model}
+            found, step = least(near) if near else (value, model)
+            if found < value - _LEAST * abs(value):
+                value, model = found, step
+                break
+        else:
+            return tuple(sorted(model))
+
+
+def complete(moments: Moments) -> int:
+    """Return the number of complete rows."""
+    return moments.cells[0][0] >> MOMENT_BITS
+
+
+def total_squares(design: Design, moments: Moments) -> float:
+    """Sum of squares of the stored response: about its mean if the formula has an intercept."""
+    z = moments.as_float()
+    if not design.has_intercept or z[0, 0] == 0:
+        return float(z[-1, -1])
+    return float(z[-1, -1] - z[0, -1] ** 2 / z[0, 0])
+
+
+def bic_choice(columns: Bools, design: Design, moments: Moments) -> tuple[int, float]:
+    """Return the row of `columns` with the least BIC by least squares, and its R-squared."""
+    best = int(_criterion(columns, moments).argmin())
+    return best, float(rsquared(columns[best : best + 1], design, moments)[0])
+
+
+def rsquared(columns: Bools, design: Design, moments: Moments) -> Floats:
+    """Return the R-squared of each model's least squares fit, (K,)."""
+    residual = _residual(columns, moments)
+    return np.asarray(1 - residual / max(total_squares(design, moments), 1e-300))
+
+
+def _criterion(columns: Bools, moments: Moments) -> Floats:
+    """Return n log Q + columns log n of each model, (K,)."""
+    rows = max(complete(moments), 2)
+    floor = max(float(moments.as_float()[-1, -1]), 1.0) * 1e-15
+    fits = rows * np.log(np.maximum(_residual(columns, moments), floor))
+    return np.asarray(fits + math.log(rows) * columns.sum(axis=1))
+
+
+def _residual(columns: Bools, moments: Moments) -> Floats:
+    """Return the residual sum of squares of each model, (K,)."""
+    z = moments.as_float()
+    gram, cross, squares = z[:-1, :-1], z[:-1, -1], float(z[-1, -1])
+    beta = constrained.solve(gram, cross, math.inf, columns).beta
+    return np.asarray(squares + ((beta @ gram) * beta).sum(axis=1) - 2 * beta @ cross)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """What the draws under one setting gave; K draws over q terms on offer.
+
+    Attributes
+    ----------
+    reported : bool array, shape (K, q)
+        Terms found.
+    best : bool array, shape (K, q)
+        Terms of the model that is fitted.
+    grouped : bool array, shape (K, q)
+        Terms of a group that the look cannot tell apart.
+    rsquared : float array, shape (K,)
+        Of that model's least squares fit.
+    """
+
+    reported: Bools
+    best: Bools
+    grouped: Bools
+    rsquared: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AdaptiveLaw:
+    """All settings, and the choice that needs no privacy.
+
+    Attributes
+    ----------
+    drawn : tuple of Drawn
+        One a setting.
+    bic : bool array, shape (q,)
+        The terms that least squares with BIC chooses.
+    bic_rsquared : float
+    rows : int
+        Rows read, complete or not.
+    """
+
+    drawn: tuple[Drawn, ...]
+    bic: Bools
+    bic_rsquared: float
+    rows: int
+
+
+def simulate_choices(
+    settings: Sequence[tuple[SelectionRequest, LookPlan]],
+    design: Design,
+    space: Space,
+    reader: Reader,
+    *,
+    draws: int,
+    seed: int,
+    progress: bool,
+) -> AdaptiveLaw:
+    """Make the looks `draws` times under each setting, and choose from each.
+
+    Parameters
+    ----------
+    settings : sequence of (SelectionRequest, LookPlan)
+        They share formula and space.
+    design : Design
+    space : Space
+    reader : Reader
+        Of rows that can be read again: three or four passes a draw.
+    draws, seed : int
+    progress : bool
+        Whether to show a bar over the draws.
+    """
+    (moments,) = read_moments(reader, design)
+    bic = bic_units(space, design, moments)
+    drawing = bar(total=len(settings) * draws, unit=" draws", shown=progress)
+    drawn = []
+    for place, (request, plan) in enumerate(settings):
+        rng = np.random.default_rng([seed, place])
+        reported, best, grouped = (np.zeros((draws, len(space.units)), np.bool_) for _ in range(3))
+        for k in range(draws):
+            own = _choose(request, plan, design, space, reader, rng)
+            for table, units in zip((reported, best, grouped), own, strict=True):
+                table[k, list(units)] = True
+            drawing.update()
+        models, back = np.unique(best, axis=0, return_inverse=True)
+        fits = rsquared(space.columns(models), design, moments)
+        drawn.append(Drawn(reported, best, grouped, fits[back.ravel()]))
+    drawing.close()
+    fit = float(rsquared(space.columns(bic[None]), design, moments)[0])
+    return AdaptiveLaw(tuple(drawn), bic, fit, moments.rows)
+
+
+def _choose(
+    request: SelectionRequest,
+    plan: LookPlan,
+    design: Design,
+    space: Space,
+    reader: Reader,
+    rng: np.random.Generator,
+) -> tuple[tuple[int, ...], ...]:
+    """Look once with seeded noise; return the terms found, those fitted, and those of groups."""
+    account = Account(request.protection, request.budget, rng)
+    opened = plan.open(account)
+    account.charge(None, "a study")
+    described = Described(tuple(range(1, len(design.columns))), levels=design.levels)
+    seen = look(Table(reader, design, described, opened), Linear())
+    alpha = float(request.false_inclusions)
+    choice = choose(laws_for_choice(seen), space, false_inclusions=alpha)
+    return choice.found, choice.model, tuple(unit for group in choice.groups for unit in group)
+
 
 _LARGEST_TABLE: Final = 2**27
 """Models times settings: a gigabyte of probabilities."""

@@ -1,11 +1,37 @@
 """The simulation of Lei et al. (2018), section 5.1, from exact probabilities.
 
 Rows are simulated from a linear model; per data set the chance of the right model is computed from
-the mechanism's law (`dpreg.study.batched`), so what is left of Monte Carlo is the sampling of data
+the mechanism's law (`dpreg.study.simulation`), so what is left of Monte Carlo is the sampling of data
 sets. Each data set is reduced to moments, all models of all data sets are scored at once, and
 every penalty, eps, scale and mechanism reuses the scores.
 
 Units are the paper's: the response is not divided by its bound r, and R bounds |beta|_1 as it is.
+
+The chance of one model, for many score vectors at once, in float64.
+
+Simulations ask one thing, the chance of the right model, of thousands of data sets, penalties and
+noise scales. For scores S_i, the target r and gaps a_i = t (S_i - S_r), with
+p_i = exp(-t (S_i - min S)):
+
+exponential
+    P(r) = 1 / sum_i exp(-a_i).
+permute-and-flip
+    P(r) = p_r int_0^1 prod_{i != r} (1 - u p_i) du. The integrand is a polynomial in u of degree
+    K - 1, for which a Gauss-Legendre rule of K/2 nodes is exact up to rounding.
+laplace
+    P(r) = int f(x) prod_{i != r} H(x - a_i) dx, f Laplace's density and H its survival function.
+    With u = exp(x)/2 for x < 0 and v = exp(-x)/2 for x > 0 both halves run over (0, 1/2), and
+
+        H(x - a) = 1 - w if w < 1/2, else 1/(4 w),   w = exp(-a) g,   g = u, or 1/(4 v),
+
+    so no exponential is taken at the nodes. Panels of Gauss-Legendre rules widen from zero. H has
+    a kink in its second derivative at w = 1/2, which costs accuracy where rivals' kinks fall
+    inside the panels: measured against `dpreg.selection.probabilities`, the absolute error stays
+    below 3e-5 (`tests/study/test_batched.py`), a hundredth of any simulation's own error.
+
+Scores are floats here, not the canonical integers: 2**-24 of the loss's range apart at most.
+
+`SimulationStudy`: how often the right model is drawn, over simulated data sets.
 """
 
 from __future__ import annotations
@@ -14,27 +40,90 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pandas as pd
 
 from dpreg.arrays import Bools, Floats, Ints
+from dpreg.errors import ArgumentError, shown
+from dpreg.results.summary import Printed, Summary
 from dpreg.running import bar
+from dpreg.selection.quadrature import panels
 from dpreg.selection.scoring import constrained
 from dpreg.selection.tuning import useless_term_penalty
-from dpreg.study.batched import target_probability
+from dpreg.study.results import SIMULATED, marked, simulation_report
 
-__all__ = [
-    "KEYS",
-    "OBSERVED",
-    "DataSets",
-    "SimulationDesign",
-    "all_models",
-    "run",
-    "scores",
-    "simulate",
-]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_FAR: Final = 700.0
+_CHUNK: Final = 512  # work: score vectors worked on together: their nodes stay in the cache
+_EDGES: Final = (0.0, 2.0**-9, 2.0**-6, 2.0**-4, 2.0**-3, 2.0**-2, 2.0**-1)
+
+
+def target_probability(gaps: Floats, mechanism: str) -> Floats:
+    """Return the chance that the target is drawn.
+
+    Parameters
+    ----------
+    gaps : float64 array, shape (N, K)
+        t (S_i - S_target) of each of K models, the target's own zero among them, in column 0.
+    mechanism : {"permute-and-flip", "exponential", "laplace"}
+
+    Returns
+    -------
+    float64 array, shape (N,)
+    """
+    law = {
+        "permute-and-flip": _permute_and_flip,
+        "exponential": _exponential,
+        "laplace": _laplace,
+    }.get(mechanism)
+    if law is None:
+        raise ArgumentError(f"unknown mechanism {mechanism!r}.")
+    out = np.empty(len(gaps))
+    for start in range(0, len(gaps), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        out[part] = law(np.clip(gaps[part], -_FAR, _FAR))
+    return out
+
+
+def _exponential(gaps: Floats) -> Floats:
+    return np.asarray(1.0 / np.exp(-gaps).sum(axis=1))
+
+
+def _permute_and_flip(gaps: Floats) -> Floats:
+    count = gaps.shape[1]
+    u, weights = panels((0.0, 1.0), max(2, -(-count // 2)))
+    best = gaps.min(axis=1, keepdims=True)
+    p = np.exp(-(gaps - best))
+    product = np.ones((len(gaps), len(u)))
+    for rival in range(1, count):
+        column = p[:, rival]
+        if column.max() > 1e-18:
+            product *= 1.0 - column[:, None] * u
+    return np.asarray(p[:, 0] * (product @ weights))
+
+
+_NODES, _WEIGHTS = panels(_EDGES, 6)  # precision
+_SHIFT: Final = np.concatenate([_NODES, 0.5**2 / _NODES])
+_MASS: Final = np.concatenate([_WEIGHTS, _WEIGHTS])
+
+
+def _laplace(gaps: Floats) -> Floats:
+    rate = np.exp(-gaps)
+    product = np.ones((len(gaps), len(_SHIFT)))
+    for rival in range(1, gaps.shape[1]):
+        column = rate[:, rival]
+        if column.max() * _SHIFT[-1] < 1e-18:
+            continue
+        w = column[:, None] * _SHIFT
+        tail = w > 0.5
+        factor = 1.0 - w
+        np.divide(0.5**2, w, out=factor, where=tail)
+        product *= factor
+    return np.asarray(product @ _MASS)
 
 
 OBSERVED: Final = "observed"
@@ -242,3 +331,124 @@ def run(design: SimulationDesign, *, progress: bool = False) -> pd.DataFrame:
         *bar(sweep(design), total=design.cells, unit=unit, shown=progress)
     ]
     return pd.concat(tables, ignore_index=True)
+
+
+_NEAR: Final = 0.9  # by definition: of the best chance, where a penalty counts as one that does
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SimulationStudy(Printed):
+    """Chance of the right model over simulated data sets, under many settings.
+
+    Attributes
+    ----------
+    design : SimulationDesign
+        What was simulated and compared.
+    proportions : DataFrame
+        One row a setting: ``right``, the mean over the data sets of the exact chance that the
+        mechanism draws the right model; ``se``, its standard error (of sampling data sets; the
+        mechanism adds none); ``without noise``, the share of data sets in which the same score
+        picks it without noise. ``penalty/n`` is phi / n, or "auto".
+    """
+
+    design: SimulationDesign
+    proportions: pd.DataFrame
+
+    @property
+    def best(self) -> pd.DataFrame:
+        """The best number for the penalty under each setting, and how wide its success is.
+
+        ``wide`` is the part of the tried interval of penalties where the chance is at least nine
+        tenths of the best one's.
+        """
+        table = self._numeric
+        rows = []
+        for key, group in table.groupby(KEYS, sort=False):
+            top = group.iloc[int(group["right"].to_numpy().argmax())]
+            wide = float((group["right"] >= _NEAR * top["right"]).mean())
+            rows.append((*key, top["penalty/n"], top["right"], top["se"], wide))
+        columns = [*KEYS, "penalty/n", "right", "se", "wide"]
+        return marked(pd.DataFrame(rows, columns=columns).set_index(KEYS), SIMULATED)
+
+    @property
+    def auto(self) -> pd.DataFrame:
+        """The settings under ``penalty="auto"``, which needs no tuning."""
+        if self.design.false_inclusions is None:
+            raise ArgumentError('penalty="auto" was not tried: give false_inclusions to the study.')
+        table = self.proportions[self.proportions["penalty/n"] == "auto"]
+        return marked(table.drop(columns="penalty/n").set_index(KEYS), SIMULATED)
+
+    @property
+    def price_of_the_leak(self) -> pd.DataFrame:
+        """What the paper's r = ``max |y|``, outside any budget, gains over a public bound.
+
+        Best chances with the observed maximum and with each public bound, side by side.
+        """
+        if OBSERVED not in self.design.bounds or len(self.design.bounds) < 2:
+            raise ArgumentError('this needs bound=("observed", a public number).')
+        table = self.best["right"].unstack("bound")
+        for bound in [name for name in table.columns if name != OBSERVED]:
+            table[f"price at {bound:g}"] = table[OBSERVED] - table[bound]
+        return marked(table, SIMULATED)
+
+    def table(self, penalty: str = "best") -> pd.DataFrame:
+        """Compare mechanisms: chance of the right model, mechanism x eps.
+
+        Parameters
+        ----------
+        penalty : {"best", "auto"}
+            The best number that was tried, or "auto".
+        """
+        if penalty not in ("best", "auto"):
+            raise ArgumentError(f'penalty must be "best" or "auto"; got {shown(penalty)}.')
+        frame = (self.best if penalty == "best" else self.auto)["right"]
+        single = [name for name in KEYS if name != "eps" and self._values(name) == 1]
+        rows = frame.reset_index().drop(columns=single)
+        names = [name for name in KEYS if name not in (*single, "eps")] or ["mechanism"]
+        if "mechanism" not in rows and names == ["mechanism"]:
+            rows["mechanism"] = self.design.mechanisms[0]
+        made = rows.pivot_table(index=names, columns="eps", values="right", sort=False)
+        return marked(made, SIMULATED)
+
+    def plot(
+        self, n: int | None = None, *, reference: bool = True, **options: str | float
+    ) -> Figure:
+        """Draw the chance of the right model over phi: panels for n and R, a line for each eps.
+
+        Parameters
+        ----------
+        n : int, optional
+            One sample size alone.
+        reference : bool
+            Whether to draw the chance without noise, too.
+        **options
+            ``bound=``, ``mechanism=``, ``neighbors=``, ``scale=``: which to show where several were
+            studied; the first by default.
+        """
+        from dpreg.study import plots
+
+        figure: Figure = plots.simulation(self, n, reference, **options)
+        return figure
+
+    def summary(self) -> Summary:
+        """Return the printable page of the study."""
+        varied = [key for key in KEYS if self._values(key) > 1] or ["n"]
+        return Summary(simulation_report(self, varied))
+
+    def __repr__(self) -> str:
+        """Say what it is."""
+        d = self.design
+        beta = ", ".join(f"{b:g}" for b in d.beta)
+        return (
+            f"<SimulationStudy: beta = ({beta}), {d.datasets} data sets, "
+            f"{len(self.proportions):,} settings; {SIMULATED}>"
+        )
+
+    @property
+    def _numeric(self) -> pd.DataFrame:
+        return self.proportions[self.proportions["penalty/n"] != "auto"].astype(
+            {"penalty/n": float}
+        )
+
+    def _values(self, key: str) -> int:
+        return int(self.proportions[key].nunique())

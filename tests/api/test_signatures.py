@@ -18,7 +18,7 @@ from dpreg.results.selection import SelectionResults
 from dpreg.results.summary import Summary
 from dpreg.skeleton import Skeleton
 from dpreg.study.results import SelectionStudy
-from dpreg.study.simulated import SimulationStudy
+from dpreg.study.simulation import SimulationStudy
 
 CALLS = [
     dpreg.dp_ols,

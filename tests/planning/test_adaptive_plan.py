@@ -10,7 +10,7 @@ from benchmarks._power_runs import Setting, choosing_laws
 from dpreg.choice import choose
 from dpreg.options import PCLS
 from dpreg.planning import plan
-from dpreg.planning.assumed import _inflation
+from dpreg.planning.rows import _inflation
 from dpreg.selection.space import Space
 
 FACTS = {"sigma": 0.2, "fit": None}

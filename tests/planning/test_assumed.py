@@ -9,7 +9,7 @@ import pytest
 import dpreg
 from dpreg.errors import ArgumentError
 from dpreg.formula.design import build_design
-from dpreg.planning.assumed import of_formula, of_numbers
+from dpreg.planning.rows import of_formula, of_numbers
 from dpreg.schema import Schema
 
 SCHEMA = {"y": (-2, 2), "a": (0, 10), "flag": (0, 1), "g": ["u", "v", "w"]}

@@ -9,7 +9,7 @@ from oracles.bounds import score_range
 
 from dpreg.moments import accumulate
 from dpreg.planning import plan
-from dpreg.planning.detection import Effects, detect
+from dpreg.planning.chances import Effects, detect
 from dpreg.privacy.mechanisms import effective_t
 from dpreg.selection.probabilities import selection_probabilities
 from dpreg.selection.scoring.problem import Problem

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.replication.measures import overlap
-from dpreg.planning.measures import measures
+from dpreg.planning.chances import measures
 from dpreg.results.reference import mixing, quantiles
 
 BETA = np.array([0.0, 1.0, 2.0, 3.0, -2.5])

@@ -13,10 +13,8 @@ import pandas as pd
 from dpreg.planning import Plan, RegressionPlan
 from dpreg.results.report import Grid, Report
 from dpreg.results.summary import Summary
-from dpreg.study.results import AdaptiveStudy, SelectionStudy
-from dpreg.study.simulated import SimulationStudy
-from dpreg.study.simulation import OBSERVED
-from dpreg.study.stamp import SIMULATED
+from dpreg.study.results import SIMULATED, AdaptiveStudy, SelectionStudy
+from dpreg.study.simulation import OBSERVED, SimulationStudy
 from dpreg_bridge.pages import laid_out
 
 __all__ = ["adaptive_study", "plan_view", "selection_study", "simulation_study"]

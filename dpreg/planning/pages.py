@@ -1,6 +1,6 @@
 """The printed page of a plan: results in, plain `Report` out.
 
-Tested in `tests/planning/test_planner.py`.
+The picture of a plan; matplotlib is an extra and is imported when asked for.
 """
 
 from __future__ import annotations
@@ -9,16 +9,19 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 from scipy.special import ndtr
 
-from dpreg.planning.theorems import Promise, Situation, least_rows, theorem_41, theorem_42
+from dpreg.errors import ArgumentError, shown
+from dpreg.planning.chances import Promise, Situation, least_rows, theorem_41, theorem_42
 from dpreg.privacy.budget import decimal_string
+from dpreg.results.plots import literal, new_axes
 from dpreg.results.report import Block, Facts, Grid, Paragraph, Report
 
 if TYPE_CHECKING:
-    from dpreg.planning.results import Plan, Planned, RegressionPlan
+    from matplotlib.axes import Axes
 
-__all__ = ["report"]
+    from dpreg.planning.results import Plan, Planned, RegressionPlan
 
 _CLIPPED: Final = 0.02
 """A larger share of responses beyond their bounds is said to be one."""
@@ -297,3 +300,55 @@ def _promise(plan: Planned, theorem: Callable[[Situation], Promise]) -> str:
         here = "promises nothing here"
     later = f"; {chance:g} from n = {rows:,.3g}" if promise.right < chance else ""
     return f"{here}{later}{narrow}."
+
+
+_POINTS: Final = 25
+_DASHES: Final = ("--", "-.", ":", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)))
+_MARKS: Final = ("s", "^", "D", "v", "x", "+")
+
+
+def chances(plan: Plan, over: str, ax: Axes | None = None) -> Axes:
+    """Draw the chance of each effect, and of all, over n or eps; the plan's own is marked."""
+    if over not in ("n", "eps"):
+        raise ArgumentError(f'over must be "n" or "eps"; got {shown(over)}.')
+    centre = float(plan.n if over == "n" else plan.eps)
+    values = centre * np.geomspace(1 / 8, 8, _POINTS)
+    values = values[values <= (1e18 if over == "n" else 1e30)]  # what `plan` takes
+    plans = [plan.at(n=max(2, round(v))) if over == "n" else plan.at(eps=float(v)) for v in values]
+    axes = new_axes(ax, 7)
+    for i, name in enumerate(plan.call.stated.names):
+        line = [float(p.detection.each[i]) for p in plans]
+        axes.plot(
+            values,
+            line,
+            color="0.45",
+            linewidth=1.1,
+            linestyle=_DASHES[i % len(_DASHES)],
+            marker=_MARKS[i % len(_MARKS)],
+            markersize=3.5,
+            markevery=6,
+            label=literal(name),
+        )
+    together = [p.found for p in plans]
+    axes.plot(values, together, color="0.0", linewidth=1.8, label="all of them")
+    axes.plot([centre], [plan.found], marker="o", color="0.0", linestyle="none")
+    axes.annotate(
+        f"{plan.n:,} rows, eps {plan.eps:g}: {plan.found:.2f}",
+        (centre, plan.found),
+        xytext=(8, -12),
+        textcoords="offset points",
+        fontsize="small",
+    )
+    axes.set_xscale("log")
+    ticks = centre * np.array([1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8])
+    axes.set_xticks(ticks, [f"{t:,.0f}" if over == "n" else f"{t:.3g}" for t in ticks])
+    axes.set_xticks([], minor=True)
+    axes.set_ylim(-0.03, 1.03)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_xlabel("rows n" if over == "n" else "eps of the whole call")
+    axes.set_ylabel("chance of being found")
+    other = f"eps {plan.eps:g}" if over == "n" else f"n {plan.n:,}"
+    used = "rows of like used" if plan.call.rows.like else "no data used"
+    axes.set_title(f"Plan at {other}, {plan.call.facts.mechanism}; {used}", fontsize="medium")
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1), handlelength=3.2)
+    return axes
