@@ -32,7 +32,7 @@ from dpreg.schema import Schema
 from dpreg.signatures import Amount, Amounts, SchemaLike, Table, Texts
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader, showing
-from dpreg.study.results import SIMULATED, AdaptiveStudy, SelectionStudy, facts_of, marked
+from dpreg.study.results import SIMULATED, AdaptiveStudy, SelectionStudy, marked
 from dpreg.study.selection import simulate_choices, study
 from dpreg.study.simulation import OBSERVED, SimulationDesign, SimulationStudy, run
 
@@ -308,13 +308,7 @@ def _adaptive_study(
         one.looks.refuses(reader.source.rows)
     settings = [(one.request, one.looks.plan()) for one in settled]
     space = settled[0].space(design)
-    law = simulate_choices(settings, design, space, reader, draws=draws, seed=seed, progress=shown)
-    return AdaptiveStudy(
-        **facts_of(design, space, requests[0]),
-        settings=tuple((r.budget.eps, r.budget.delta, plan.mechanism) for r, plan in settings),
-        draws=draws,
-        law=law,
-    )
+    return simulate_choices(settings, design, space, reader, draws=draws, seed=seed, progress=shown)
 
 
 def _drawn_by(mechanism: Any) -> Any:

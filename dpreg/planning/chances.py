@@ -101,15 +101,14 @@ import numpy as np
 from scipy.special import chdtri, gammaln, ndtr, ndtri
 
 from dpreg.arrays import Floats, Ints
-from dpreg.choice import Evidence
+from dpreg.choice import power
 from dpreg.choice.clusters import clusters
-from dpreg.choice.power import chance, reach
+from dpreg.choice.evidence import Evidence
 from dpreg.choice.rule import share_of_found
 from dpreg.looks.chosen import laws_for_choice
 from dpreg.looks.expected import Expected, without_noise
 from dpreg.looks.loop import Seen
 from dpreg.planning.facts import Facts
-from dpreg.planning.results import bracket, narrowed
 from dpreg.planning.rows import Rows, Stated
 from dpreg.privacy.sensitivity import score_grid, score_range
 from dpreg.results.reference import mixing, quantiles
@@ -117,9 +116,60 @@ from dpreg.selection.preparation import divided_eps
 from dpreg.selection.quadrature import panels
 from dpreg.selection.tuning import charges
 
+CHOICES: Final = 5
+"""Times that looks are made: where the last one is taken moves a chance by a few hundredths."""
 _POINTS: Final = 256
 _FAR: Final = 40.0  # precision: exp(-40) is no chance
 _DEEPEST: Final = 700.0
+_LEVEL: Final = 0.05  # by definition: of decisions, and one less the confidence of intervals
+_QUANTILES: Final = 512  # precision
+_TINY: Final = 1e-9
+"""Least spread of d beside a half-width: quotients stay finite where nothing is added."""
+_DENSITY: Final = 1 / np.sqrt(2 * np.pi)
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """What a law predicts.
+
+    Attributes
+    ----------
+    each : float64 array, shape (m,)
+        Chance that the chosen model holds each effect.
+    all : float
+        Chance that it holds all of them.
+    right : float
+        Chance that it holds all of them and nothing else.
+    useless : float
+        Expected number of terms without an effect in it.
+    """
+
+    each: Floats
+    all: float
+    right: float
+    useless: float
+
+
+def least(
+    reached: Callable[[float], bool], first: float, last: float, near: float, step: float = 0.0
+) -> float | None:
+    """Return nearly the least value that reaches: to `near` of it, or to a step.
+
+    By doubling from `first`, then halving; None where no value up to `last` is enough.
+    """
+    high = first
+    while not reached(high):
+        high *= 2
+        if high > last:
+            return None
+    low = high / 2
+    while high - low > max(step, near * low):
+        middle = (low + high) / 2 if step else math.sqrt(low * high)
+        low, high = (low, middle) if reached(middle) else (middle, high)
+    return high
+
+
+# ---- the law of the paper's mechanisms -----------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,28 +194,6 @@ class Effects:
     sigma2: float
 
 
-@dataclass(frozen=True, slots=True)
-class Detection:
-    """What the mechanism's law predicts.
-
-    Attributes
-    ----------
-    each : float64 array, shape (m,)
-        Chance that the drawn model holds each effect.
-    all : float
-        Chance that it holds all of them.
-    right : float
-        Chance that it holds all of them and nothing else.
-    useless : float
-        Expected number of terms without an effect in it.
-    """
-
-    each: Floats
-    all: float
-    right: float
-    useless: float
-
-
 def detect(
     effects: Effects, *, rows: float, rate: float, phi: float, psi: float, mechanism: str
 ) -> Detection:
@@ -184,16 +212,20 @@ def detect(
     """
     falls = _falls(effects, rows)
     gain = rate * (falls - (psi + phi * effects.columns))  # (L, m): score saved by each effect
-    loss = _useless_losses(effects, rate, phi, psi)
-    if mechanism == "exponential":
-        chance = _coin(gain)
-        false = _coin(-loss)
-        every = chance.prod(axis=1)
-        none = float(np.exp(np.log1p(-np.minimum(false, 1 - 2.0**-53)).sum()))
-        return Detection(
-            chance.mean(axis=0), float(every.mean()), float(every.mean()) * none, float(false.sum())
-        )
-    return _listed(gain, loss, mechanism)
+    sure_in, sure_out = (gain > _FAR).all(axis=0), (gain < -_FAR).all(axis=0)
+    open_ = np.flatnonzero(~(sure_in | sure_out))
+    held = (np.arange(2 ** len(open_))[:, None] >> np.arange(len(open_))) & 1 == 1
+    sizes, log_copies, score = _useless_classes(_useless_losses(effects, rate, phi, psi))
+    # Scores over (L, sets of effects x numbers of useless terms), least zero.
+    s = -(gain[:, open_] @ held.T.astype(float))
+    total = (s[:, :, None] + score).reshape(len(gain), -1)
+    total -= total.min(axis=1, keepdims=True)
+    law = _class_law(total, np.tile(log_copies, len(held)), mechanism)
+    chances = law.reshape(len(gain), len(held), len(sizes)).mean(axis=0)
+    each = sure_in.astype(float)
+    each[open_] = chances.sum(axis=1) @ held
+    every = chances[-1] if not sure_out.any() else np.zeros(len(sizes))
+    return Detection(each, float(every.sum()), float(every[0]), float(chances.sum(axis=0) @ sizes))
 
 
 def rule_rows(effects: Effects, *, rate: float, phi: float, psi: float, miss: float) -> float:
@@ -206,23 +238,16 @@ def _coin(gain: Floats) -> Floats:
     return np.asarray(1 / (1 + np.exp(np.clip(-gain, -_DEEPEST, _DEEPEST))))
 
 
-def _lattice(dimensions: int) -> Floats:
-    """Return points of the unit cube: Kronecker's, with powers of the generalised golden ratio."""
-    root = 2.0
-    for _ in range(60):
-        root = (1 + root) ** (1 / (dimensions + 1))
-    steps = root ** -np.arange(1.0, dimensions + 1)
-    return np.asarray((0.5 + np.arange(1, _POINTS + 1)[:, None] * steps) % 1.0)
-
-
 def _falls(effects: Effects, rows: float) -> Floats:
-    """D_j at each point of the lattice, (L, m)."""
-    m = len(effects.strength)
-    z = ndtri(_lattice(m)) if m else np.zeros((_POINTS, 0))
-    sigma = math.sqrt(effects.sigma2)
+    """D_j at each point of the lattice, (L, m): Kronecker's, of a generalised golden ratio."""
+    m, root = len(effects.strength), 2.0
+    for _ in range(60):
+        root = (1 + root) ** (1 / (m + 1))
+    steps = root ** -np.arange(1.0, m + 1)
+    z = ndtri((0.5 + np.arange(1, _POINTS + 1)[:, None] * steps) % 1.0)
     # The other columns of the model, fitted on the same rows, take that many dimensions.
     seen = max(rows - float(effects.columns.sum()), 0.0)
-    moved = np.sqrt(seen * effects.strength) + sigma * z
+    moved = np.sqrt(seen * effects.strength) + math.sqrt(effects.sigma2) * z
     return np.asarray(moved**2 + effects.sigma2 * (effects.columns - 1))
 
 
@@ -244,37 +269,14 @@ def _price(chance: float) -> float:
     return _DEEPEST if chance <= 0 else -_DEEPEST
 
 
-def _listed(gain: Floats, loss: Floats, mechanism: str) -> Detection:
-    """Permute-and-flip and laplace: list the contested effects, count the useless terms."""
-    points = len(gain)
-    sure_in, sure_out = (gain > _FAR).all(axis=0), (gain < -_FAR).all(axis=0)
-    open_ = np.flatnonzero(~(sure_in | sure_out))
-    held = (np.arange(2 ** len(open_))[:, None] >> np.arange(len(open_))) & 1 == 1
-    classes, log_copies, score = _useless_classes(loss)
-    # Scores over (L, effects sets x useless classes), least zero.
-    s = -(gain[:, open_] @ held.T.astype(float))
-    total = (s[:, :, None] + score).reshape(points, -1)
-    copies = np.tile(log_copies, len(held))
-    total -= total.min(axis=1, keepdims=True)
-    chances = _class_law(total, copies, mechanism).reshape(points, len(held), len(classes)).mean(0)
-    by_set, by_class = chances.sum(axis=1), chances.sum(axis=0)
-    each = sure_in.astype(float)
-    each[open_] = by_set @ held
-    found = float(by_set[-1]) if not sure_out.any() else 0.0
-    right = float(chances[-1, 0]) if not sure_out.any() else 0.0
-    return Detection(each, found, right, float(by_class @ classes))
-
-
 def _useless_classes(loss: Floats) -> tuple[Floats, Floats, Floats]:
     """Sizes s, log C(u, s) and scores of the sets of useless terms, as far as they have weight.
 
     Terms of different width are counted as terms of one loss, that of the same mean chance.
     """
     u = len(loss)
-    if u == 0:
-        return np.zeros(1), np.zeros(1), np.zeros(1)
-    chance = float(_coin(-loss).mean())
-    typical = _price(chance) if 0 < chance < 1 else float(loss.mean())
+    chance = float(_coin(-loss).mean()) if u else 0.0
+    typical = _price(chance) if 0 < chance < 1 else float(loss.mean()) if u else 0.0
     mean = u * chance
     top = min(u, math.ceil(mean + 8 * math.sqrt(mean) + 4))  # precision
     s = np.arange(top + 1.0)
@@ -287,8 +289,7 @@ def _class_law(score: Floats, log_copies: Floats, mechanism: str) -> Floats:
     step = max(1, 2**21 // (score.shape[1] * _POINTS))
     for start in range(0, len(score), step):
         part = score[start : start + step]
-        law = _flip_law if mechanism == "permute-and-flip" else _laplace_law
-        out[start : start + step] = law(part, log_copies)
+        out[start : start + step] = _LAWS[mechanism](np.minimum(part, _DEEPEST), log_copies)
     return np.asarray(out / out.sum(axis=1, keepdims=True))
 
 
@@ -296,22 +297,35 @@ _FLIP: Final = panels(np.r_[0.0, 4.0 ** np.arange(-14, 0), 0.5, 1.0], 5)  # prec
 _LAPLACE: Final = panels(np.r_[np.arange(-40.0, -8, 2), np.arange(-8, 40.5)], 4)  # precision
 
 
+def _exponential_law(score: Floats, log_copies: Floats) -> Floats:
+    return np.asarray(np.exp(log_copies - score))
+
+
 def _flip_law(score: Floats, log_copies: Floats) -> Floats:
     u, weights = _FLIP
-    p = np.exp(-np.minimum(score, _DEEPEST))
-    log_keep = np.log1p(-p[:, :, None] * u)
+    log_keep = np.log1p(-np.exp(-score)[:, :, None] * u)
     others = (np.exp(log_copies)[:, None] * log_keep).sum(axis=1, keepdims=True) - log_keep
     return np.asarray(np.exp(log_copies - score) * (np.exp(others) @ weights))
 
 
 def _laplace_law(score: Floats, log_copies: Floats) -> Floats:
     x, weights = _LAPLACE
-    gap = x - np.minimum(score, _DEEPEST)[:, :, None]
+    gap = x - score[:, :, None]
     below = np.log1p(-0.5 * np.exp(np.minimum(gap, 0.0)))
     log_keep = np.where(gap > 0, math.log(0.5) - gap, below)
     density = math.log(0.5) - np.abs(gap)
     others = (np.exp(log_copies)[:, None] * log_keep).sum(axis=1, keepdims=True) - log_keep
     return np.asarray(np.exp(log_copies) * (np.exp(others + density) @ weights))
+
+
+_LAWS: Final = {
+    "permute-and-flip": _flip_law,
+    "exponential": _exponential_law,
+    "laplace": _laplace_law,
+}
+
+
+# ---- the theorems of the paper -------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,7 +375,7 @@ class Promise:
     right : float
         It promises at least this chance of the right model; 0 where it promises nothing.
     penalty : float
-        The largest phi that it admits, in squared units in which sigma is 1 (4.1) or of n log Q.
+        phi, at which it is strongest.
     holds : bool
         Whether its conditions hold, the one on R apart.
     wide_enough : bool
@@ -376,31 +390,34 @@ class Promise:
 
 def theorem_41(at: Situation) -> Promise:
     """Evaluate theorem 4.1 (penalised constrained least squares)."""
-    log_n = math.log(at.rows)
     phi = at.kappa0 * at.least**2 * at.rows / max(4, 1 + 2 * at.true)
-    a = _largest_a(at, phi / (2 * log_n))
-    c = a / 2 - math.log(at.models) / log_n
-    holds = c > 0 and at.true <= at.rows / 8  # by definition
-    wrong = 1.0
-    if holds:
-        wrong = _union(at.models, phi * at.eps / (4 * (at.radius + at.bound) ** 2))  # by definition
-        wrong += (1 + 2 * at.largest) * at.rows**-c / math.sqrt(2 * math.pi * a * log_n)
-    return Promise(max(0.0, 1 - wrong), phi, holds, at.wide_enough)
+    a, c = _largest(at, phi / (2 * math.log(at.rows)))
+    misses = (1 + 2 * at.largest) / math.sqrt(2 * math.pi * max(a, 1e-300) * math.log(at.rows))
+    falls = phi * at.eps / (4 * (at.radius + at.bound) ** 2)  # by definition
+    return _promised(at, phi, c, falls, misses * at.rows**-c)
 
 
 def theorem_42(at: Situation) -> Promise:
     """Evaluate theorem 4.2 (penalised constrained profile likelihood)."""
-    log_n = math.log(at.rows)
     phi = 2 / (3 * at.true) * at.rows * math.log1p(at.kappa0 * at.least**2 / 4)
-    a = _largest_a(at, phi / (4 * log_n))
-    c = a / 2 - math.log(at.models) / log_n
+    a, c = _largest(at, phi / (4 * math.log(at.rows)))
+    falls = phi * at.eps / (64 * (at.radius + at.bound) ** 2)  # by definition
+    return _promised(at, phi, c, falls, 3 * at.rows ** (-a / 2) + 2 * at.largest * at.rows**-c)
+
+
+def _promised(at: Situation, phi: float, c: float, falls: float, missed: float) -> Promise:
+    """Return what is left of K exp(-falls) and the chance that a true column is missed."""
     holds = c > 0 and at.true <= at.rows / 8  # by definition
-    wrong = 1.0
-    if holds:
-        falls = phi * at.eps / (64 * (at.radius + at.bound) ** 2)  # by definition
-        wrong = _union(at.models, falls)
-        wrong += 3 * at.rows ** (-a / 2) + 2 * at.largest * at.rows**-c
+    wrong = math.exp(min(math.log(at.models) - falls, 1.0)) + missed if holds else 1.0
     return Promise(max(0.0, 1 - wrong), phi, holds, at.wide_enough)
+
+
+def _largest(at: Situation, most: float) -> tuple[float, float]:
+    """Return the largest A that condition (18) admits, and c; 0 where there is none."""
+    signal, size = at.kappa0 * at.least**2, at.rows / math.log(at.rows)
+    a = min(most, size * signal / 64, size / (8 * at.largest))  # by definition
+    a = 0.0 if size < 4 * at.largest / signal else a
+    return a, max(a / 2 - math.log(at.models) / math.log(at.rows), 0.0)
 
 
 def least_rows(theorem: Callable[[Situation], Promise], at: Situation, chance: float) -> float:
@@ -412,26 +429,13 @@ def least_rows(theorem: Callable[[Situation], Promise], at: Situation, chance: f
     def reached(rows: float) -> bool:
         return theorem(replace(at, rows=rows)).right >= chance
 
-    found = bracket(reached, 16.0, 1e15)  # precision
-    return math.inf if found is None else narrowed(reached, *found, 1e-3)  # precision
-
-
-def _union(models: int, exponent: float) -> float:
-    """Return K exp(-exponent), for any K."""
-    return math.exp(min(math.log(models) - exponent, 1.0))
-
-
-def _largest_a(at: Situation, most: float) -> float:
-    """Return the largest A that condition (18) admits, at most `most`; 0 where there is none."""
-    signal, size = at.kappa0 * at.least**2, at.rows / math.log(at.rows)
-    if size < 4 * at.largest / signal:
-        return 0.0
-    return min(most, size * signal / 64, size / (8 * at.largest))  # by definition
+    found = least(reached, 16.0, 1e15, 1e-3)  # precision
+    return math.inf if found is None else found
 
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """A plan of ``method="pcls"``, as asked for."""
+    """What ``method="pcls"`` would cost and find, from public numbers."""
 
     facts: Facts
     stated: Stated
@@ -441,9 +445,8 @@ class Paper:
     @property
     def fit(self) -> str | None:
         """The `fit` of the method."""
-        return {"auto": "split", "same": "split", "fresh": "share"}.get(
-            self.facts.request.fit or "", self.facts.request.fit
-        )
+        told = self.facts.request.fit
+        return {"auto": "split", "same": "split", "fresh": "share"}.get(told or "", told)
 
     @property
     def rows(self) -> float:
@@ -481,46 +484,52 @@ class Paper:
         )
         return float(phi), float(psi)
 
+    @property
+    def effects(self) -> Effects:
+        """What the law of the mechanism asks about."""
+        told, count = self.stated, len(self.stated.names)
+        widths = np.array([len(unit) for unit in told.units], dtype=np.int64)
+        strength = [float(own.sum()) for own in told.each(told.beta**2 * told.variance)]
+        return Effects(np.array(strength), widths[:count], widths[count:], told.sigma**2)
+
     def detect(self) -> Detection:
         """Predict the choice."""
         (phi, psi), mechanism = self.charges, self.facts.mechanism
-        effects, rows, rate = self.stated.effects, self.rows, self.rate
-        return detect(effects, rows=rows, rate=rate, phi=phi, psi=psi, mechanism=mechanism)
+        return detect(
+            self.effects, rows=self.rows, rate=self.rate, phi=phi, psi=psi, mechanism=mechanism
+        )
 
     @property
     def rule_of_thumb(self) -> float:
-        """The n that the rule of thumb of `dpreg.planning.chances` asks for."""
+        """The n that the rule of thumb of the module asks for."""
         (phi, psi), miss = self.charges, 1 - self.facts.chance
-        rows = rule_rows(self.stated.effects, rate=self.rate, phi=phi, psi=psi, miss=miss)
+        rows = rule_rows(self.effects, rate=self.rate, phi=phi, psi=psi, miss=miss)
         return rows * self.n / self.rows
 
     @property
     def situation(self) -> Situation:
         """What the paper's theorems ask about: the response divided by sigma."""
-        stated, sigma = self.stated, self.stated.sigma
-        columns = stated.effects.columns
-        each = zip(stated.scaled, columns, strict=True)
+        told, sigma, columns = self.stated, self.stated.sigma, self.effects.columns
+        free = [j - 1 for unit in told.units for j in unit]
         return Situation(
             rows=max(self.rows, 3.0),  # precision: log n is above 1
             eps=self.draw_eps,
-            models=stated.models,
-            kappa0=stated.kappa,
-            least=min(b / sigma / count for b, count in each),
+            models=told.models,
+            kappa0=float(min(told.variance[free])),
+            least=min(b / sigma / k for b, k in zip(told.scaled, columns, strict=True)),
             true=int(columns.sum()),
-            largest=stated.widest,
+            largest=told.widest,
             radius=float(self.facts.request.rho) / sigma,
             bound=1 / sigma,
         )
 
 
-DRAWS: Final = 5
-"""Times that looks are made: where the last one is taken moves a chance by a few hundredths."""
-_LEAST: Final = 1e-9  # precision
+# ---- choices by looks ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gains:
-    """What terms with an effect gain, by predicted laws.
+    """What terms with an effect gain, by predicted laws; make it with `gains`.
 
     Attributes
     ----------
@@ -550,7 +559,7 @@ class Gains:
     @property
     def reach(self) -> Floats:
         """What each has to gain, (k,)."""
-        return np.array([reach(self.looks[0][0], width, self.level) for width in self.widths])
+        return np.array([power.reach(self.looks[0][0], k, self.level) for k in self.widths])
 
     def rows_for(self, wanted: float) -> float:
         """Return by how much rows must grow for every effect to be found with about this chance.
@@ -559,106 +568,59 @@ class Gains:
         them. Gains grow with the rows, and where noise matters faster.
         """
         z = float(ndtri(wanted ** (1 / len(self.widths))))
-        least = (np.sqrt(self.reach) + max(z, 0.0)) ** 2
-        return float((least / np.maximum(self.strength, _LEAST)).max())
+        needed = (np.sqrt(self.reach) + max(z, 0.0)) ** 2
+        return float((needed / np.maximum(self.strength, _TINY)).max())
+
+    def detect(self) -> Detection:
+        """Predict what a choice finds."""
+        chances = [
+            [
+                [
+                    power.chance(look, *told, self.level)
+                    for told in zip(own, self.widths, strict=True)
+                ]
+                for look, own in zip(laws, strengths, strict=True)
+            ]
+            for laws, strengths in zip(self.looks, self.strengths.tolist(), strict=True)
+        ]
+        each = np.array(chances).min(axis=1).mean(axis=0)
+        every = float(np.prod(each))
+        return Detection(each, every, every * math.exp(-self.useless), self.useless)
 
 
 def gains(
-    taken: Sequence[tuple[Expected, Seen]],
-    rows: Rows,
-    units: tuple[tuple[int, ...], ...],
-    effects: int,
-    false_inclusions: float,
+    taken: Sequence[tuple[Expected, Seen]], rows: Rows, told: Stated, false_inclusions: float
 ) -> Gains:
-    """Return what terms gain.
+    """Return what terms gain in looks at the rows.
 
-    Parameters
-    ----------
-    taken : sequence of (Expected, Seen)
-        Looks at the rows.
-    rows : Rows
-        Made with effects. Where their columns vary by another ratio than was stated, gains do by
-        its square.
-    units : tuple of tuples of int
-        The columns of each term on offer, from 1; those with an effect first.
-    effects : int
-        How many of them have one.
-    false_inclusions : float
+    Where their columns vary by another ratio than was stated, gains do by its square.
     """
     assert rows.beta is not None
     looks = tuple(
         tuple(Evidence(law) for law in laws_for_choice(without_noise(one, seen, rows.beta)))
         for one, seen in taken
     )
-    with_effect = units[:effects]
+    with_effect, offered = told.units[: len(told.names)], len(told.units)
     varied = [float(np.mean(rows.ratios[[j - 1 for j in unit]] ** -2)) for unit in with_effect]
-    level = false_inclusions * share_of_found(clusters(looks[0][0].likeness(units))) / len(units)
+    alike = clusters(looks[0][0].likeness(told.units))
+    level = false_inclusions * share_of_found(alike) / offered
+    found = [[[look.gain(unit) for unit in with_effect] for look in laws] for laws in looks]
     return Gains(
         looks=looks,
-        strengths=np.array(
-            [[[look.gain(unit) for unit in with_effect] for look in laws] for laws in looks]
-        )
-        * varied,
+        strengths=np.array(found) * varied,
         widths=tuple(len(unit) for unit in with_effect),
         level=level,
-        useless=level * (len(units) - effects),
+        useless=level * (offered - len(with_effect)),
     )
 
 
-def reported(found: Gains) -> Detection:
-    """Predict what a choice finds."""
-    each = np.array(
-        [
-            [
-                min(
-                    chance(look, float(own[k]), width, found.level)
-                    for look, own in zip(laws, strengths, strict=True)
-                )
-                for k, width in enumerate(found.widths)
-            ]
-            for laws, strengths in zip(found.looks, found.strengths, strict=True)
-        ]
-    ).mean(axis=0)
-    every = float(np.prod(each))
-    return Detection(each, every, every * math.exp(-found.useless), found.useless)
-
-
-LEVEL: Final = 0.05  # by definition
-"""At which decisions are made, and one less the confidence of intervals."""
-_POINTS_measures: Final = 512
-_FAR_measures: Final = 40.0  # precision
-_TINY: Final = 1e-9
-"""Least spread of d beside a half-width: quotients stay finite where nothing is added."""
-_DENSITY: Final = 1 / np.sqrt(2 * np.pi)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Measures:
-    """Of m coefficients; arrays of shape (m,).
-
-    Attributes
-    ----------
-    width : array
-        Length of the private interval over that of least squares.
-    overlap : array
-        Expected overlap of both.
-    power, power_exact : array
-        Chance that the private estimate, and that of least squares, is significant.
-    same : array
-        Chance that both are, or neither is.
-    """
-
-    width: Floats
-    overlap: Floats
-    power: Floats
-    power_exact: Floats
-    same: Floats
+# ---- how near a coefficient comes ----------------------------------------------------------------
 
 
 def measures(
     beta: Floats, exact: Floats, sampling: Floats, privacy: Floats, degrees: int | None
-) -> Measures:
-    """Predict the measures of coefficients.
+) -> dict[str, Floats]:
+    """Predict how near m private coefficients come to those of least squares.
 
     Parameters
     ----------
@@ -668,46 +630,45 @@ def measures(
         Variances: of least squares, and the two parts of the private estimate's.
     degrees : int or None
         As in `dpreg.results.reference`.
+
+    Returns
+    -------
+    mapping
+        Of (m,) arrays: "width", the length of the private interval over that of least squares;
+        "overlap", the expected one of both; "same decision", the chance that both are significant,
+        or neither; "power" and "least squares power", the chance that each is.
     """
     own = np.sqrt(exact)
-    half = -float(ndtri(LEVEL / 2)) * own
-    private = quantiles(sampling, privacy, degrees, LEVEL)
+    half = -float(ndtri(_LEVEL / 2)) * own
+    private = quantiles(sampling, privacy, degrees, _LEVEL)
     more = np.maximum(sampling - exact, 0.0)
     scales = np.sqrt(more[:, None] + privacy[:, None] * mixing(degrees))
     common = _mean_excess(half + private, scales) - _mean_excess(np.abs(half - private), scales)
-    points = (
-        own[:, None] * ndtri((np.arange(_POINTS_measures) + 0.5) / _POINTS_measures) + beta[:, None]
+    points = own[:, None] * ndtri((np.arange(_QUANTILES) + 0.5) / _QUANTILES) + beta[:, None]
+    least = _TINY * private[:, None]
+    found = np.mean(
+        [_beyond(points, private, np.maximum(own[:, None], least)) for own in scales.T], 0
     )
-    found = np.stack(
-        [_beyond(points, private, scales[:, place]) for place in range(scales.shape[1])]
-    ).mean(axis=0)
-    # Quantiles of b0 are too coarse for its own power, which has a closed form.
-    power_exact = ndtr((-half - beta) / own) + ndtr((beta - half) / own)
     whole = np.sqrt(own[:, None] ** 2 + scales**2)
-    ends = [(-private - beta)[:, None] / whole, (beta - private)[:, None] / whole]
-    decided = np.where(np.abs(points) > half[:, None], found, 1 - found)
-    return Measures(
-        width=private / half,
-        overlap=common / 2 * (0.5 / half + 0.5 / private),
-        power=(ndtr(ends[0]) + ndtr(ends[1])).mean(axis=1),
-        power_exact=power_exact,
-        same=decided.mean(axis=1),
-    )
+    return {
+        "width": private / half,
+        "overlap": common / 2 * (0.5 / half + 0.5 / private),
+        "same decision": np.where(np.abs(points) > half[:, None], found, 1 - found).mean(axis=1),
+        "power": _beyond(beta[:, None], private, whole).mean(axis=1),
+        # Quantiles of b0 are too coarse for its own power, which has a closed form.
+        "least squares power": _beyond(beta[:, None], half, own[:, None])[:, 0],
+    }
 
 
 def _mean_excess(reach: Floats, scales: Floats) -> Floats:
     """Return the mean over d, and over the scales, of max(reach - |d|, 0)."""
     unit = np.maximum(scales, _TINY * np.maximum(reach, np.finfo(float).tiny)[:, None])
     c = reach[:, None] / unit
-    inner = c * (2 * ndtr(c) - 1) - 2 * _DENSITY * (
-        1 - np.exp(-(np.minimum(c, _FAR_measures) ** 2) / 2)
-    )
+    inner = c * (2 * ndtr(c) - 1) - 2 * _DENSITY * (1 - np.exp(-(np.minimum(c, _FAR) ** 2) / 2))
     return np.asarray((unit * inner).mean(axis=1))
 
 
 def _beyond(centers: Floats, reach: Floats, scale: Floats) -> Floats:
-    """Return P(|b1| > reach) given b0 at each of the centers, (m, points)."""
-    unit = np.maximum(scale, _TINY * reach)[:, None]
-    return np.asarray(
-        ndtr((-reach[:, None] - centers) / unit) + ndtr((centers - reach[:, None]) / unit)
-    )
+    """Return P(|b| > reach) of normal b with these centers and this spread, (m, points)."""
+    far = reach[:, None]
+    return np.asarray(ndtr((-far - centers) / scale) + ndtr((centers - far) / scale))

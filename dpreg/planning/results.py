@@ -1,12 +1,11 @@
-"""`Plan` and `RegressionPlan`: what is predicted, printed and drawn.
+"""`Plan` and `RegressionPlan`: what a call would find or show, predicted, from no data.
 
-Made of public facts and assumptions alone.
+The call's own release is made of the rows that are assumed (`dpreg.planning.rows`), or the law of
+the paper's mechanism is computed (`dpreg.planning.chances`). The rules are those of the calls
+themselves: public numbers decide, before a row is read.
 
-The least n, or the least eps, at which a plan reaches what is wanted: doubling, then halving.
-
-A planned call: the method that it would take, its looks at assumed rows, and the least n or eps.
-
-The rules are those of the calls themselves: public numbers decide, before a row is read.
+Tested in `tests/planning/test_planner.py`, `tests/planning/test_adaptive_plan.py` and
+`tests/planning/test_regression_plan.py`.
 """
 
 from __future__ import annotations
@@ -26,114 +25,15 @@ from dpreg.looks.expected import Expected, expected_looks
 from dpreg.looks.loop import Seen
 from dpreg.looks.need import eps_for, too_few
 from dpreg.looks.plan import NOISES, LookPlan, fresh_share, plan_looks
-from dpreg.planning.chances import (
-    DRAWS,
-    Detection,
-    Gains,
-    Paper,
-    Promise,
-    gains,
-    measures,
-    reported,
-    theorem_41,
-    theorem_42,
-)
+from dpreg.planning import chances, pages
+from dpreg.planning.chances import Detection, Gains, Paper, Promise
 from dpreg.planning.facts import Facts, rows_of_table, sized
-from dpreg.planning.rows import (
-    NONE,
-    WIDE,
-    Fitted,
-    Rows,
-    Stated,
-    fitted,
-    fitted_chosen,
-    fitted_once,
-    rows_of,
-    stated,
-)
+from dpreg.planning.rows import NONE, WIDE, Rows, Stated, fitted, fitted_chosen, fitted_once, stated
 from dpreg.privacy.budget import Budget
 from dpreg.results.summary import Printed, Summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_MOST: Final = {"n": 1e12, "eps": 1e6}  # work
-_FIRST: Final = {"n": 8.0, "eps": 1e-4}  # work
-_DIGITS: Final = 4
-
-
-def least_rows(reached: Callable[[int], bool], wanted: str, first: float, *, floor: bool) -> int:
-    """Return the least number of rows, to a part in two thousand.
-
-    Parameters
-    ----------
-    reached : callable
-        Whether so many rows are enough.
-    wanted : str
-        What an error says that no n does.
-    first : float
-        The first number that is tried.
-    floor : bool
-        Whether fewer are never enough.
-    """
-    if floor and reached(math.ceil(first)):
-        return math.ceil(first)
-    step, near = 1.0, 5e-4  # precision
-    return math.ceil(_least(lambda n: reached(round(n)), wanted, "n", first, near, step))
-
-
-def least_eps(reached: Callable[[float], bool], wanted: str, first: float, *, floor: bool) -> float:
-    """Return the least eps, with four digits, rounded up; arguments as for `least_rows`."""
-    if floor and reached(_up(first)):
-        return _up(first)
-    near = 1e-3  # precision
-    return _up(_least(lambda eps: reached(_up(eps)), wanted, "eps", first, near))
-
-
-def _up(value: float) -> float:
-    """Return a number's first digits, rounded up."""
-    step = 10.0 ** (math.floor(math.log10(value)) - _DIGITS + 1)  # by definition
-    return float(f"{math.ceil(value / step - 1e-9) * step:.{_DIGITS}g}")
-
-
-def _least(
-    reached: Callable[[float], bool],
-    wanted: str,
-    name: str,
-    first: float,
-    near: float,
-    step: float = 0.0,
-) -> float:
-    found = bracket(reached, max(first, _FIRST[name]), _MOST[name])
-    if found is None:
-        other = "eps" if name == "n" else "n"
-        raise ArgumentError(
-            f"no {name} up to {_MOST[name]:.0e} {wanted}: raise {other}, or use fewer columns."
-        )
-    return narrowed(reached, *found, near, step)
-
-
-def bracket(
-    reached: Callable[[float], bool], first: float, last: float
-) -> tuple[float, float] | None:
-    """Double until `reached`; return the last two values, or None where `last` is not enough."""
-    high = first
-    while not reached(high):
-        high *= 2
-        if high > last:
-            return None
-    return high / 2, high
-
-
-def narrowed(
-    reached: Callable[[float], bool], low: float, high: float, near: float, step: float = 0.0
-) -> float:
-    """Return nearly the least value between `low` and `high`: to `near` of it, or to a step."""
-    while high - low > max(step, near * low):
-        middle = (low + high) / 2 if step else math.sqrt(low * high)
-        low, high = (low, middle) if reached(middle) else (middle, high)
-    return high
-
 
 _SAID: Final = {
     NONE: (
@@ -142,22 +42,36 @@ _SAID: Final = {
     ),
     WIDE: "A call is expected to mark {} as wide.",
 }
+_RANGES: Final = {"n": (8.0, 1e12, 5e-4), "eps": (1e-4, 1e6, 1e-3)}  # work
+"""Where the least n or eps is sought, and how near."""
+_DIGITS: Final = 4
+_WANTED: Final = {
+    "select": "finds all effects with chance {:g} (a lower penalty may)",
+    "ols": "makes each effect significant with chance {:g}",
+    "glm": "is enough for intervals without a mark",
+}
 
 
-@dataclass(frozen=True, eq=False)
-class Call:
-    """What a plan asks about, in stored units.
+@dataclass(frozen=True, eq=False, repr=False)
+class Planned(Printed):
+    """What plans have in common.
 
     Attributes
     ----------
     facts : Facts
         What the caller said; n and eps are settled here.
     stated : Stated
+        In stored units.
     rows : Rows
+        As assumed.
     skewed : Rows or None
         Of the second assumption; None with ``like=`` and where terms are chosen.
     n : int
+        Rows of the table.
     eps : float
+        What the whole call would cost.
+    solved : {"n", "eps", None}
+        Which of them was found.
     """
 
     facts: Facts
@@ -166,24 +80,33 @@ class Call:
     skewed: Rows | None
     n: int
     eps: float
+    solved: str | None = None
 
     @classmethod
-    def of(cls, facts: Facts) -> Call:
+    def of(cls, facts: Facts) -> Self:
         """Assume rows for what a caller said."""
         told = stated(facts)
-        rows = rows_of(facts, told)
+        rows = Rows.of(facts, told)
         if not facts.family and (facts.correlation or facts.like is not None):
             # The paper's methods describe a column only by its deviation given the others.
-            told = told.varying(rows.deviations)
+            told = replace(told, variance=rows.deviations**2)
         ranged = not facts.chooses and facts.like is None
         return cls(
             facts=replace(facts, like=None),  # its rows, so far as they are used, are in `rows`
             stated=told,
             rows=rows,
-            skewed=rows_of(facts, told, skewed=True) if ranged else None,
+            skewed=Rows.of(facts, told, skewed=True) if ranged else None,
             n=facts.n or 0,
             eps=facts.eps or 0.0,
         )
+
+    def at(self, *, n: int | None = None, eps: float | None = None) -> Self:
+        """Return the plan at another n or eps."""
+        n = self.n if n is None else rows_of_table(n)
+        eps = self.eps if eps is None else sized(eps, "eps")
+        return replace(self, n=n, eps=eps, solved=None)
+
+    # ---- the method, by the rules of the call ----------------------------------------------------
 
     @property
     def fit(self) -> str | None:
@@ -212,13 +135,18 @@ class Call:
         )
 
     @property
-    def rows_needed(self) -> float:
-        """The least n at which "auto" looks at the rows."""
-        return self.looks().rows_needed
+    def mechanism(self) -> str:
+        """The noise of looks."""
+        return self.looks().mechanism
+
+    @property
+    def rows_needed(self) -> int:
+        """The rows from which on ``method="auto"`` looks at the rows, at this eps."""
+        return math.ceil(self.looks().rows_needed)
 
     @property
     def eps_needed(self) -> float:
-        """The least eps at which "auto" looks at the rows."""
+        """The eps from which on ``method="auto"`` looks at the rows, with these rows."""
         delta = self.facts.request.budget.delta
         return eps_for(self.n, Fraction(1), lambda e: self.looks(Budget(e, delta)).rows_needed)
 
@@ -228,238 +156,44 @@ class Call:
         if self.facts.method != "auto":
             return self.facts.method == "adaptive"
         one = self.facts.papers or self.facts.noise == "laplace"
-        return not one and self.n >= self.rows_needed
-
-    @property
-    def method(self) -> str:
-        """The method that the call takes."""
-        return "adaptive" if self.adaptive else "pcls" if self.facts.chooses else "gram"
-
-    @property
-    def paper(self) -> Paper:
-        """The same selection by the paper's mechanism."""
-        return Paper(self.facts, self.stated, self.n, self.eps)
-
-    @cached_property
-    def taken(self) -> tuple[tuple[Expected, Seen], ...]:
-        """The looks of a choice, several times."""
-        rows = self.rows
-        return expected_looks(
-            self.looks(), rows.family, rows.described, rows.z, self.n, draws=DRAWS
-        )
-
-    @cached_property
-    def gains(self) -> Gains:
-        """What terms with an effect gain in the looks of a choice."""
-        alpha, effects = float(self.facts.request.false_inclusions), len(self.stated.names)
-        return gains(self.taken, self.rows, self.stated.units, effects, alpha)
-
-    @cached_property
-    def detection(self) -> Detection:
-        """What a choice finds."""
-        return reported(self.gains) if self.adaptive else self.paper.detect()
-
-    def errors(self, rows: Rows | None = None) -> Fitted | None:
-        """Predict standard errors; None of a choice that tells none, or by the paper's way."""
-        rows = self.rows if rows is None else rows
-        if not self.facts.chooses:
-            if self.adaptive:
-                return fitted(self.looks(), rows, self.n)
-            exclusive, noise = self.stated.exclusive, self.facts.noise
-            return fitted_once(self.looks(), exclusive, rows, self.n, noise)
-        if self.fit is None or not self.adaptive:
-            return None
-        offered = {j for unit in self.stated.units[len(self.stated.names) :] for j in unit}
-        chosen = rows.only(tuple(place for place in rows.places if place not in offered))
-        return fitted_chosen(self.taken, chosen, fresh=self.fit == "fresh")
-
-    @cached_property
-    def table(self) -> pd.DataFrame:
-        """Predicted standard errors: in all, of each source, and without privacy; marks."""
-        found = self.errors()
-        if found is None:
-            return pd.DataFrame({"std err": [], "mark": []})
-        at = tuple(self.rows.places[self.rows.names.index(name)] for name in found.names)
-        columns = {
-            "std err": found.errors,
-            "sampling": found.sampling,
-            "privacy": found.privacy,
-            "without privacy": self.rows.only(at).plain(self.n, self.facts.scatter),
-        }
-        return pd.DataFrame(columns, index=list(found.names)).assign(mark=list(found.marks))
-
-    @property
-    def named(self) -> list[int]:
-        """The lines of `table` that the stated coefficients have in a regression."""
-        ahead = len(self.rows.names) - len(self.stated.beta)
-        return [ahead + place for place in self.stated.places]
-
-    @cached_property
-    def measured(self) -> pd.DataFrame:
-        """The stated coefficients of a linear model beside those of least squares."""
-        told, at = self.stated, list(self.stated.places)
-        found, beta = self.table.iloc[self.named], (told.beta * told.scales)[at]
-        parts = (found[name].to_numpy() for name in ("without privacy", "sampling", "privacy"))
-        own, sampling, privacy = parts
-        near = measures(beta, own**2, sampling**2, privacy**2, self.looks().degrees)
-        table: dict[str, Any] = {
-            "coef": beta,
-            "std err": found["std err"],
-            "sampling error": sampling,
-            "privacy noise": privacy,
-            "least squares": own,
-            "width": near.width,
-            "overlap": near.overlap,
-            "same decision": near.same,
-            "power": near.power,
-            "least squares power": near.power_exact,
-            "mark": found["mark"],
-        }
-        return pd.DataFrame(table, index=found.index)
-
-    @property
-    def marks(self) -> pd.Series[str]:
-        """What a call is expected to say of each coefficient that is planned."""
-        told = self.facts.family or self.facts.chooses
-        return (self.table if told else self.measured)["mark"]
-
-    @property
-    def enough(self) -> bool:
-        """Whether intervals, and a choice that keeps to its limit, can be expected."""
-        few = self.facts.chooses and self.adaptive and self.n < self.rows_needed
-        return not few and NONE not in set(self.marks)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What a call would warn of."""
-        said = []
-        if self.adaptive and (short := too_few(self.looks, self.cost, self.n)):
-            then = "Terms may be missed." if self.facts.chooses else "Intervals may be missing."
-            said.append(f"{short} {then}")
-        marks = self.marks
-        for mark, text in _SAID.items():
-            names = [str(name) for name in marks.index[marks == mark]]
-            if names:
-                said.append(text.format(", ".join(names)))
-        return tuple(said)
-
-    @property
-    def reached(self) -> bool:
-        """Whether all is found, or significant, with the chance that is wanted."""
-        facts = self.facts
-        if facts.chooses:
-            found = self.detection.all >= facts.chance
-            return found and (not facts.family or self.enough)
-        if facts.family:
-            return not self.notes
-        power = self.measured["power"]
-        return bool((power[self.measured["coef"] != 0] >= facts.chance).all())
-
-
-def solved(call: Call) -> tuple[Call, str | None]:
-    """Return a call with the least n or eps that reaches what is wanted, and which of them."""
-    facts = call.facts
-    if facts.n is not None and facts.eps is not None:
-        return call, None
-    if facts.of == "ols" and not np.any(call.stated.beta):
-        raise ArgumentError("without an effect there is nothing to find: give both n and eps.")
-    name = "n" if facts.n is None else "eps"
-    if facts.chooses and facts.method == "auto" and not facts.family:
-        return _chosen(call, name), name
-    return _solved(call, name), name
-
-
-def _chosen(call: Call, name: str) -> Call:
-    """Solve a selection under "auto" by the paper's way first, which is for the smallest."""
-    try:
-        paper = _as(_solved(_as(call, "pcls"), name), "auto")
-    except ArgumentError:
-        if call.facts.papers:
-            raise
-    else:
-        if not paper.adaptive:
-            return paper
-    return _as(_solved(_as(call, "adaptive"), name), "auto")
-
-
-def _as(call: Call, method: str) -> Call:
-    return replace(call, facts=replace(call.facts, method=method))
-
-
-def _solved(call: Call, name: str) -> Call:
-    facts, wanted = call.facts, _WANTED[call.facts.of].format(call.facts.chance)
-
-    def reached(value: Any) -> bool:
-        return (replace(call, n=value) if name == "n" else replace(call, eps=value)).reached
-
-    floor, ols = facts.method == "adaptive" and facts.of != "ols", facts.of == "ols"
-    if name == "n":
-        first = call.rows_needed / 8 if ols else call.rows_needed if floor else 0.0  # work
-        return replace(call, n=least_rows(reached, wanted, first, floor=floor))
-    first = 1e-3 if ols else call.eps_needed if floor else 0.0  # work
-    return replace(call, eps=least_eps(reached, wanted, first, floor=floor))
-
-
-_WANTED: Final = {
-    "select": "finds all effects with chance {:g} (a lower penalty may)",
-    "ols": "makes each effect significant with chance {:g}",
-    "glm": "is enough for intervals without a mark",
-}
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Planned(Printed):
-    """What plans have in common.
-
-    Attributes
-    ----------
-    call : Call
-    solved : {"n", "eps", None}
-        Which of them was found.
-    """
-
-    call: Call
-    solved: str | None
-
-    @property
-    def n(self) -> int:
-        """Rows of the table."""
-        return self.call.n
-
-    @property
-    def eps(self) -> float:
-        """What the whole call would cost."""
-        return self.call.eps
+        return not one and self.n >= self.looks().rows_needed
 
     @property
     def method(self) -> str:
         """The method that the call would take: "adaptive", "pcls" or "gram"."""
-        return self.call.method
+        return "adaptive" if self.adaptive else "pcls" if self.facts.chooses else "gram"
 
-    @property
-    def mechanism(self) -> str:
-        """The noise of looks."""
-        return self.call.looks().mechanism
+    # ---- standard errors -------------------------------------------------------------------------
 
-    @property
-    def rows_needed(self) -> int:
-        """The rows from which on ``method="auto"`` looks at the rows, at this eps."""
-        return math.ceil(self.call.rows_needed)
+    @cached_property
+    def taken(self) -> tuple[tuple[Expected, Seen], ...]:
+        """The looks of a choice, several times."""
+        rows, plan = self.rows, self.looks()
+        draws = chances.CHOICES
+        return expected_looks(plan, rows.family, rows.described, rows.z, self.n, draws=draws)
 
-    @property
-    def eps_needed(self) -> float:
-        """The eps from which on ``method="auto"`` looks at the rows, with these rows."""
-        return self.call.eps_needed
+    def predicted(self, rows: Rows) -> pd.DataFrame | None:
+        """Predict standard errors; None of a choice that tells none, or by the paper's way."""
+        if self.facts.chooses and (self.fit is None or not self.adaptive):
+            return None
+        if self.facts.chooses:
+            offered = {j for unit in self.stated.units[len(self.stated.names) :] for j in unit}
+            chosen = rows.only([place for place in rows.places if place not in offered])
+            return fitted_chosen(self.taken, chosen, fresh=self.fit == "fresh")
+        if self.adaptive:
+            return fitted(self.looks(), rows, self.n)
+        return fitted_once(self.looks(), self.stated.exclusive, rows, self.n, self.facts.noise)
 
-    @property
-    def enough(self) -> bool:
-        """Whether an interval of each coefficient can be expected, and a choice that holds."""
-        return self.call.enough
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What a call would warn of, and what would be needed."""
-        return self.call.notes
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """Predicted standard errors: in all, of each source, and without privacy; marks."""
+        found = self.predicted(self.rows)
+        if found is None:
+            return pd.DataFrame({"std err": [], "mark": []})
+        at = [self.rows.places[self.rows.names.index(name)] for name in found.index]
+        plain = self.rows.only(at).plain(self.n, self.facts.scatter)
+        found.insert(3, "without privacy", plain)
+        return found
 
     @cached_property
     def errors(self) -> pd.DataFrame:
@@ -468,41 +202,165 @@ class Planned(Printed):
         NaN where no interval is expected. Of a choice by looks: of the kept terms and of those with
         an effect; empty where no coefficients are told.
         """
-        found = self.call.table.copy()
-        if self.call.skewed is not None:
-            skewed = self.call.errors(self.call.skewed)
+        found = self.table.copy()
+        if self.skewed is not None:
+            skewed = self.predicted(self.skewed)
             assert skewed is not None
-            found.insert(4, "if skewed", skewed.errors)
+            found.insert(4, "if skewed", skewed["std err"])
         return found
 
-    def at(self, *, n: int | None = None, eps: float | None = None) -> Self:
-        """Return the plan at another n or eps."""
-        n = self.n if n is None else rows_of_table(n)
-        eps = self.eps if eps is None else sized(eps, "eps")
-        return type(self)(replace(self.call, n=n, eps=eps), None)
+    @property
+    def named(self) -> list[int]:
+        """The lines of `errors` that the stated coefficients have in a regression."""
+        ahead = len(self.rows.names) - len(self.stated.beta)
+        return [ahead + place for place in self.stated.places]
+
+    @cached_property
+    def measured(self) -> pd.DataFrame:
+        """The stated coefficients of a linear model beside those of least squares."""
+        found, told, at = self.table.iloc[self.named], self.stated, list(self.stated.places)
+        beta = (told.beta * told.scales)[at]
+        names = ("without privacy", "sampling", "privacy")
+        own, sampling, privacy = (found[name].to_numpy() for name in names)
+        table: dict[str, Any] = {
+            "coef": beta,
+            "std err": found["std err"],
+            "sampling error": sampling,
+            "privacy noise": privacy,
+            "least squares": own,
+            **chances.measures(beta, own**2, sampling**2, privacy**2, self.looks().degrees),
+            "mark": found["mark"],
+        }
+        return pd.DataFrame(table, index=found.index)
+
+    # ---- what it comes to ------------------------------------------------------------------------
+
+    @property
+    def _marks(self) -> pd.Series[str]:
+        """What a call is expected to say of each coefficient that is planned."""
+        told = self.facts.family or self.facts.chooses
+        return (self.table if told else self.measured)["mark"]
+
+    @property
+    def enough(self) -> bool:
+        """Whether an interval of each coefficient can be expected, and a choice that holds."""
+        few = self.facts.chooses and self.adaptive and self.n < self.looks().rows_needed
+        return not few and NONE not in set(self._marks)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a call would warn of, and what would be needed."""
+        said, marks = [], self._marks
+        if self.adaptive and (short := too_few(self.looks, self.cost, self.n)):
+            then = "Terms may be missed." if self.facts.chooses else "Intervals may be missing."
+            said.append(f"{short} {then}")
+        for mark, text in _SAID.items():
+            if names := [str(name) for name in marks.index[marks == mark]]:
+                said.append(text.format(", ".join(names)))
+        return tuple(said)
+
+    @property
+    def reached(self) -> bool:
+        """Whether all is found, or significant, with the chance that is wanted."""
+        if self.facts.family:
+            return not self.notes
+        power = self.measured["power"]
+        return bool((power[self.measured["coef"] != 0] >= self.facts.chance).all())
 
     def summary(self) -> Summary:
         """Return the printable page of the plan."""
-        from dpreg.planning import pages as views
+        return Summary(pages.report(self))
 
-        return Summary(views.report(self))
+    # ---- the least n or eps ----------------------------------------------------------------------
+
+    def solve(self) -> Self:
+        """Return the plan with the least n or eps that reaches what is wanted."""
+        facts = self.facts
+        if facts.n is not None and facts.eps is not None:
+            return self
+        if facts.of == "ols" and not np.any(self.stated.beta):
+            raise ArgumentError("without an effect there is nothing to find: give both n and eps.")
+        name = "n" if facts.n is None else "eps"
+        if not facts.chooses or facts.method != "auto" or facts.family:
+            return self._least(name)
+        try:  # by the paper's way first, which is for the smallest tables
+            paper = self._by("pcls")._least(name)._by("auto")
+        except ArgumentError:
+            if facts.papers:
+                raise
+        else:
+            if not paper.adaptive:
+                return paper
+        return self._by("adaptive")._least(name)._by("auto")
+
+    def _by(self, method: str) -> Self:
+        return replace(self, facts=replace(self.facts, method=method))
+
+    def _least(self, name: str) -> Self:
+        rows, settle = name == "n", _SETTLED[name]
+        first, last, near = _RANGES[name]
+
+        def reached(value: float) -> bool:
+            return self._with(name, round(value) if rows else _up(value)).reached
+
+        needed = self.looks().rows_needed if rows else self.eps_needed
+        if self.facts.of == "ols":
+            first = max(first, needed / 8 if rows else 1e-3)  # work
+        elif self.facts.method == "adaptive":
+            first = max(first, needed)
+            if reached(settle(needed)):
+                return self._with(name, settle(needed))
+        found = chances.least(reached, first, last, near, 1.0 if rows else 0.0)
+        if found is None:
+            wanted = _WANTED[self.facts.of].format(self.facts.chance)
+            raise ArgumentError(
+                f"no {name} up to {last:.0e} {wanted}: raise {'eps' if rows else 'n'}, or use "
+                "fewer columns."
+            )
+        return self._with(name, settle(found))
+
+    def _with(self, name: str, value: float) -> Self:
+        return replace(self, **{name: value, "solved": name})  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+def _up(value: float) -> float:
+    """Return a number's first digits, rounded up."""
+    step = 10.0 ** (math.floor(math.log10(value)) - _DIGITS + 1)  # by definition
+    return float(f"{math.ceil(value / step - 1e-9) * step:.{_DIGITS}g}")
+
+
+_SETTLED: Final[dict[str, Callable[[float], float]]] = {"n": math.ceil, "eps": _up}
+
+
 class Plan(Planned):
     """What a private selection would find: a prediction, from no data.
 
     Attributes
     ----------
-    call : Call
-    solved : {"n", "eps", None}
-        Which of them was found.
+    n, eps, solved
+        As of `Planned`, like all others.
     """
 
     @property
+    def paper(self) -> Paper:
+        """The same selection by the paper's mechanism."""
+        return Paper(self.facts, self.stated, self.n, self.eps)
+
+    @cached_property
+    def gains(self) -> Gains:
+        """What terms with an effect gain in looks."""
+        alpha = float(self.facts.request.false_inclusions)
+        return chances.gains(self.taken, self.rows, self.stated, alpha)
+
+    @cached_property
     def detection(self) -> Detection:
         """What the law of the call predicts."""
-        return self.call.detection
+        return self.gains.detect() if self.adaptive else self.paper.detect()
+
+    @property
+    def reached(self) -> bool:
+        """Whether all is found with the chance that is wanted."""
+        return self.found >= self.facts.chance and (not self.facts.family or self.enough)
 
     @property
     def found(self) -> float:
@@ -512,7 +370,7 @@ class Plan(Planned):
     @property
     def each(self) -> pd.Series[float]:
         """The chance that the chosen model holds each effect."""
-        return pd.Series(self.detection.each, index=list(self.call.stated.names), name="chance")
+        return pd.Series(self.detection.each, index=list(self.stated.names), name="chance")
 
     @property
     def right(self) -> float:
@@ -527,24 +385,24 @@ class Plan(Planned):
     @property
     def theorem_41(self) -> Promise:
         """What theorem 4.1 of the paper promises."""
-        return theorem_41(self.call.paper.situation)
+        return chances.theorem_41(self.paper.situation)
 
     @property
     def theorem_42(self) -> Promise:
         """What theorem 4.2 of the paper promises, for ``method="pcpl"``."""
-        return theorem_42(self.call.paper.situation)
+        return chances.theorem_42(self.paper.situation)
 
     @property
     def rule_of_thumb(self) -> int:
         """The n that the rule of thumb asks for.
 
-        By looks: n grows until every term explains enough (`dpreg.planning.chances`). By the paper's
-        way (`dpreg.planning.chances`): n * beta^2 * Var(x | rest) >= penalty +
-        ln(k / (1 - chance)) / t for each of k effects.
+        By looks: n grows until every term explains enough. By the paper's way n * beta^2 *
+        Var(x | rest) >= penalty + ln(k / (1 - chance)) / t for each of k effects; for both see
+        `dpreg.planning.chances`.
         """
-        if self.call.adaptive:
-            return math.ceil(self.n * self.call.gains.rows_for(self.call.facts.chance))
-        return math.ceil(self.call.paper.rule_of_thumb)
+        if self.adaptive:
+            return math.ceil(self.n * self.gains.rows_for(self.facts.chance))
+        return math.ceil(self.paper.rule_of_thumb)
 
     def plot(self, over: str | None = None, ax: Axes | None = None) -> Axes:
         """Draw the chances over n or over eps.
@@ -555,24 +413,20 @@ class Plan(Planned):
             Default: what was solved for, else n.
         ax : matplotlib Axes, optional
         """
-        from dpreg.planning import pages as plots
-
-        return plots.chances(self, over or self.solved or "n", ax)
+        return pages.picture(self, over or self.solved or "n", ax)
 
     def __repr__(self) -> str:
         """Say what is predicted."""
         return f"<Plan: n={self.n:,}, eps={self.eps:g}: all effects found with {self.found:.3f}>"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class RegressionPlan(Planned):
     """What a private regression would show beside an ordinary one: a prediction, from no data.
 
     Attributes
     ----------
-    call : Call
-    solved : {"n", "eps", None}
-        Which of them was found.
+    n, eps, solved
+        As of `Planned`, like all others.
     """
 
     @property
@@ -589,32 +443,31 @@ class RegressionPlan(Planned):
         standard error if columns bunch at one end of their bounds and levels are rare, as
         `dpreg.planning.rows` says.
         """
-        if self.call.facts.family:
+        if self.facts.family:
             return self.errors
-        found = self.call.measured.copy()
-        if self.call.skewed is not None:
-            skewed = self.errors["if skewed"].to_numpy()
-            found["std err if skewed"] = skewed[self.call.named]
+        found = self.measured.copy()
+        if self.skewed is not None:
+            found["std err if skewed"] = self.errors["if skewed"].to_numpy()[self.named]
         return found
 
     @property
     def each(self) -> pd.Series[float]:
         """The chance that each stated coefficient is significant at 5% in the private table."""
-        return self.call.measured["power"]
+        return self.measured["power"]
 
     @property
     def overlap(self) -> float:
         """Expected interval overlap, in the mean over the stated coefficients."""
-        return float(self.call.measured["overlap"].mean())
+        return float(self.measured["overlap"].mean())
 
     @property
     def same(self) -> float:
         """Share of the stated coefficients whose decision at 5% would be the same, expected."""
-        return float(self.call.measured["same decision"].mean())
+        return float(self.measured["same decision"].mean())
 
     def __repr__(self) -> str:
         """Say what is predicted."""
         told = "intervals" if self.enough else "no intervals"
-        if not self.call.facts.family:
+        if not self.facts.family:
             told = f"overlap {self.overlap:.2f}, same decision {self.same:.2f}"
         return f"<RegressionPlan: n={self.n:,}, eps={self.eps:g}, {self.method}: {told}>"

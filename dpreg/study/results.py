@@ -1,23 +1,21 @@
-"""`SelectionStudy` and `AdaptiveStudy`: the curator's tables and pictures of a selection.
+"""`SelectionStudy` and `AdaptiveStudy`: the curator's tables and pages of a selection.
+
+What a study of the paper's method computes is the law of the drawn model under each setting: a
+table of models and probabilities, exact or estimated by repeated draws. Frequencies, agreement and
+expected R-squared are means of a function of the model under it. Of a selection by looks it holds
+simulated choices.
 
 Every view says "curator only: not private, do not release": its repr and page, the ``attrs`` of
 its frames, the first line of its CSV files, the titles of its pictures. Nothing claims privacy.
 
-What a study computes: the law of the drawn model under each setting, and what follows from it.
-
-Everything here is exact, or estimated by repeated draws, from raw rows: **curator only**. A law
-is a table of models and probabilities; frequencies, agreement and expected R-squared are all means
-of a function of the model under it.
-
-The mark that every view of a curator's study carries.
-
-The printed pages of studies: results in, plain `Report` out.
+Tested in `tests/study/test_selection.py` and `tests/study/test_adaptive.py`.
 """
 
 from __future__ import annotations
 
 import io
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -29,17 +27,147 @@ import pandas as pd
 
 from dpreg.arrays import Bools, Floats, Ints
 from dpreg.errors import ArgumentError, shown
-from dpreg.formula.design import Design
-from dpreg.request import SelectionRequest, count
-from dpreg.results.report import Facts, Grid, Paragraph, Report
+from dpreg.request import count
+from dpreg.results.report import Block, Facts, Grid, Paragraph, Report
 from dpreg.results.summary import Printed, Summary
-from dpreg.selection.space import Space
-from dpreg.study.selection import AdaptiveLaw
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dpreg.study.simulation import SimulationStudy
+CURATOR_ONLY: Final = "curator only: not private, do not release"
+"""On every view of exact quantities computed from raw rows."""
+SIMULATED: Final = "simulated rows: not private, as public as the numbers they were made from"
+"""On every view of a study whose rows were simulated."""
+_SHOWN: Final = 20
+"""Models that `probabilities` has."""
+_MOST: Final = {"settings": 24, "terms": 24, "columns": 8}
+"""Lines and columns beyond these are left out of the page, and it says so."""
+
+Frame = TypeVar("Frame", pd.DataFrame, pd.Series)
+
+
+def marked(frame: Frame, stamp: str = CURATOR_ONLY) -> Frame:
+    """Return `frame` with the stamp in its ``attrs``."""
+    frame.attrs["privacy"] = stamp
+    return frame
+
+
+def share(value: float) -> str:
+    """Write a probability as the slides do: .85, or 1 and 0 where it rounds to them."""
+    text = f"{value:.3f}"
+    return {"1.000": "1", "0.000": "0"}.get(text, text.lstrip("0"))
+
+
+def left_out(rows: int, most: int, where: str) -> list[Paragraph]:
+    """Say how many settings a page leaves out."""
+    return [Paragraph("Left out", f"{rows - most} settings; see {where}.")] if rows > most else []
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Study(Printed):
+    """A selection under several settings. Curator only: not private, do not release.
+
+    Attributes
+    ----------
+    formula, response : str
+    kept, candidates : tuple of str
+        Terms (or columns) in every model, and those that enter or leave.
+    n_models : int
+        Models of the space.
+    neighbors, contributions, units, hierarchy, max_terms
+        As in the call.
+    rows : int
+        Rows read, complete or not.
+    """
+
+    formula: str
+    response: str
+    kept: tuple[str, ...]
+    candidates: tuple[str, ...]
+    n_models: int
+    neighbors: str
+    contributions: int
+    units: str
+    hierarchy: str
+    max_terms: int | None
+    rows: int
+
+    tables: ClassVar[tuple[str, ...]]
+    """The names of the tables, the one that `to_csv` writes first."""
+
+    @property
+    def privacy(self) -> str:
+        """What may be done with any of this."""
+        return CURATOR_ONLY
+
+    @property
+    def index(self) -> pd.MultiIndex:
+        """The settings."""
+        raise NotImplementedError
+
+    def to_csv(self, path: str | os.PathLike[str] | None = None, table: str | None = None) -> str:
+        """Write a table as CSV; its first line says that it is for the curator only.
+
+        `DataFrame.to_csv` of pandas writes no such line.
+
+        Parameters
+        ----------
+        path : path, optional
+            Written where given.
+        table : str, optional
+            One of `tables`; by default the first.
+
+        Returns
+        -------
+        str
+            What was, or would be, written. Read it back with ``pandas.read_csv(..., comment="#")``.
+        """
+        frame: pd.DataFrame = getattr(self, self._known(table or self.tables[0], "table"))
+        text = io.StringIO()
+        text.write(f"# {CURATOR_ONLY}\n")
+        frame.to_csv(text, lineterminator="\n")
+        if path is not None:
+            Path(path).write_text(text.getvalue(), encoding="utf-8")
+        return text.getvalue()
+
+    def __repr__(self) -> str:
+        """Say what it is and that it must not be released."""
+        return f"<{type(self).__name__}: {self.response}, {self._size}; {CURATOR_ONLY}>"
+
+    @property
+    def _size(self) -> str:
+        raise NotImplementedError
+
+    def _known(self, name: str, argument: str) -> str:
+        if name not in self.tables:
+            raise ArgumentError(
+                f"{argument} must be one of {', '.join(sorted(self.tables))}; got {shown(name)}."
+            )
+        return name
+
+    def _terms(self, values: Floats) -> pd.DataFrame:
+        frame = pd.DataFrame(values, index=list(self.candidates), columns=self.index)
+        return marked(frame.rename_axis(index="term"))
+
+    def _page(self, name: str, right: dict[str, str], blocks: Sequence[Block]) -> Summary:
+        left = {
+            "Rows": f"{self.rows:,}",
+            "Models": f"{self.n_models:,}",
+            "Terms": f"{len(self.kept)} kept, {len(self.candidates)} free",
+        }
+        if "Settings" in right:
+            left["Units"] = self.units
+        right |= {"Neighbours": self.neighbors, "Contributions": str(self.contributions)}
+        facts = Facts(tuple(left.items()), tuple(right.items()))
+        whole = (Paragraph("Formula", self.formula), facts, *blocks)
+        return Summary(Report(f"{name}: {self.response}", CURATOR_ONLY, whole))
+
+    def _likeliest(self, frame: pd.DataFrame) -> Ints:
+        """Return the terms that a page shows, the likeliest first."""
+        return np.argsort(-frame.to_numpy().mean(axis=1), kind="stable")[: _MOST["terms"]]
+
+
+# ---- the paper's method --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,351 +261,19 @@ class Law:
         return out
 
 
-CURATOR_ONLY: Final = "curator only: not private, do not release"
-"""On every view of exact quantities computed from raw rows."""
-
-SIMULATED: Final = "simulated rows: not private, as public as the numbers they were made from"
-"""On every view of a study whose rows were simulated."""
-
-Frame = TypeVar("Frame", pd.DataFrame, pd.Series)
-
-
-def marked(frame: Frame, stamp: str = CURATOR_ONLY) -> Frame:
-    """Return `frame` with the stamp in its ``attrs``."""
-    frame.attrs["privacy"] = stamp
-    return frame
-
-
-_MOST: Final = {"settings": 24, "terms": 24, "columns": 8, "simulated": 40}
-"""Lines and columns beyond these are left out of the page, and it says so."""
-
-
-def model_name(study: SelectionStudy, units: Bools) -> str:
-    """Name a model by its terms, kept ones first; "0" for the model without any."""
-    drawn = [name for name, held in zip(study.candidates, units, strict=True) if held]
-    names = ["1" if name == "Intercept" else name for name in (*study.kept, *drawn)]
-    return " + ".join(names) or "0"
-
-
-def share(value: float) -> str:
-    """Write a probability as the slides do: .85, or 1 and 0 where it rounds to them."""
-    text = f"{value:.3f}"
-    return {"1.000": "1", "0.000": "0"}.get(text, text.lstrip("0"))
-
-
-def report(study: Any) -> Report:
-    """Return the page of a study of selections."""
-    exact = hasattr(study, "exact")
-    found = _exact(study) if exact else _by_looks(study)
-    name = "Selection study" if exact else "Study of selection by looks"
-    blocks = (Paragraph("Formula", study.formula), _facts(study), *found)
-    return Report(f"{name}: {study.response}", CURATOR_ONLY, blocks)
-
-
-def _facts(study: Any) -> Facts:
-    left = (
-        ("Rows", f"{study.rows:,}"),
-        ("Models", f"{study.n_models:,}"),
-        ("Terms", f"{len(study.kept)} kept, {len(study.candidates)} free"),
-    )
-    right = (("Neighbours", study.neighbors), ("Contributions", str(study.contributions)))
-    if not hasattr(study, "exact"):
-        return Facts(left, (("Draws", f"{study.draws} each"), *right))
-    law = "exact" if study.exact else f"{study.law.draws} draws each"
-    said = (("Settings", str(len(study.settings))), ("Probabilities", law))
-    return Facts((*left, ("Units", study.units)), (*said, *right))
-
-
-def _left_out(rows: int, most: int, where: str) -> list[Paragraph]:
-    return [Paragraph("Left out", f"{rows - most} settings; see {where}.")] if rows > most else []
-
-
-# ---- the paper's method --------------------------------------------------------------------------
-
-
-def _exact(study: SelectionStudy) -> tuple[Grid | Paragraph, ...]:
-    bic = study.models[study.law.bic]
-    notes = [
-        Paragraph(
-            "Choices",
-            "P(same choice) is the chance of the model that minimises the same score without "
-            f"noise; P(BIC's choice) that of least squares with BIC, which is {bic} "
-            f"(R-squared {study.law.bic_rsquared:.3f}). Relative R-squared is the expected one of "
-            "the drawn model's constrained fit over that of BIC's.",
-        )
-    ]
-    if not study.exact:
-        notes.append(
-            Paragraph(
-                "Draws",
-                f"The space is too large to list: chances are shares of {study.law.draws} draws, "
-                "with standard errors in frequency_errors and in the tables' se columns.",
-            )
-        )
-    left_out = _left_out(len(study.settings), _MOST["settings"], "the data frames")
-    return (_settings(study), *_frequencies(study), *notes, *left_out)
-
-
-def _label(study: SelectionStudy, row: int) -> tuple[str, ...]:
-    eps, radius, penalty, mechanism = study.settings[row].key
-    price = penalty if isinstance(penalty, str) else f"{penalty:g}"
-    return f"{eps:g}", f"{radius:g}", price, mechanism
-
-
-def _settings(study: SelectionStudy) -> Grid:
-    agreement, fit = study.agreement, study.relative_rsquared
-    likeliest = study.law.probabilities.argmax(axis=0)
-    rows = [
-        (
-            *_label(study, s),
-            share(float(agreement["same score"].iloc[s])),
-            share(float(agreement["bic"].iloc[s])),
-            f"{float(fit['relative'].iloc[s]):.3f}",
-            study.models[likeliest[s]],
-            share(float(study.law.probabilities[likeliest[s], s])),
-        )
-        for s in range(min(len(study.settings), _MOST["settings"]))
-    ]
-    headers = (
-        *("eps", "radius", "penalty", "mechanism", "P(same\nchoice)", "P(BIC's\nchoice)"),
-        *("relative\nR-squared", "likeliest model", "its P"),
-    )
-    return Grid(headers, tuple(rows), "rrrlrrrlr", "Agreement and fit")
-
-
-def _frequencies(study: SelectionStudy) -> list[Grid]:
-    """Make the slides' table: terms x settings, as many settings as a page is wide."""
-    shown = min(len(study.settings), _MOST["columns"])
-    values = study.frequencies.to_numpy()
-    order = np.argsort(-values.mean(axis=1), kind="stable")[: _MOST["terms"]]
-    if not len(order):
-        return []
-    labels = [_label(study, s) for s in range(shown)]
-    varied = [i for i in range(4) if len({label[i] for label in labels}) > 1] or [0]
-    names = ("eps", "R", "pen", "")
-    headers = tuple(
-        "\n".join(f"{names[i]} {label[i]}".strip().replace("-and", "-\nand") for i in varied)
-        for label in labels
-    )
-    rows = tuple(
-        (study.candidates[i], *(share(float(v)) for v in values[i, :shown])) for i in order
-    )
-    fixed = ", ".join(
-        f"{('eps', 'R', 'penalty', 'mechanism')[i]} {labels[0][i]}"
-        for i in range(4)
-        if i not in varied
-    )
-    title = f"Chance that the drawn model holds each term: {fixed}"
-    return [Grid(("term", *headers), rows, "l" + "r" * shown, title)]
-
-
-# ---- looks -------------------------------------------------------------------------------------
-
-
-def _by_looks(study: AdaptiveStudy) -> tuple[Grid | Paragraph, ...]:
-    outcomes, frequencies, doubts = study.outcomes, study.frequencies, study.alternatives
-    labels = [(f"{float(eps):g}", f"{float(delta):g}", m) for eps, delta, m in study.settings]
-    told = Grid(
-        ("eps", "delta", "noise", "found", "useless", "in\ngroups", "P(BIC's)", "relative\nR2"),
-        tuple(
-            (
-                *label,
-                *(f"{row[name]:.2f}" for name in ("found", "useless", "in groups")),
-                share(float(row["same"])),
-                f"{row['relative R-squared']:.3f}",
-            )
-            for label, (_, row) in zip(labels, outcomes.iterrows(), strict=True)
-        ),
-        "rrlrrrrr",
-        f"On average; BIC chooses {len(study.bic)} terms",
-    )
-    shown = min(len(labels), _MOST["columns"])
-    order = np.argsort(-frequencies.to_numpy().mean(axis=1), kind="stable")[: _MOST["terms"]]
-    both = zip(frequencies.to_numpy()[order], doubts.to_numpy()[order], strict=True)
-    rows = tuple(
-        (
-            study.candidates[i],
-            "yes" if study.law.bic[i] else "no",
-            *(f"{share(a)} ({share(b)})" for a, b in zip(own[:shown], doubt, strict=False)),
-        )
-        for i, (own, doubt) in zip(order, both, strict=True)
-    )
-    headers = tuple(f"eps {eps}\ndelta {delta}" for eps, delta, _ in labels[:shown])
-    title = "Share of draws that report each term, and that name it in a group (in brackets)"
-    reading = Paragraph(
-        "Reading",
-        "The looks were made anew for each draw, with seeded noise of the law of a call. found "
-        "and useless: reported terms that least squares with BIC chooses on these rows, and "
-        "that it does not; in groups: terms of which the looks show that one at least matters.",
-    )
-    return told, Grid(("term", "BIC", *headers), rows, "ll" + "r" * shown, title), reading
-
-
-# ---- simulated rows ------------------------------------------------------------------------------
-
-
-def simulation_report(study: SimulationStudy, varied: list[str]) -> Report:
-    """Return the page of a simulation; `varied` names the keys of its settings to show."""
-    d, frame = study.design, study.best.reset_index()
-    models, rows = 2 ** len(d.beta) - (not d.empty), frame.head(_MOST["simulated"])
-    facts = Facts(
-        (("Data sets", str(d.datasets)), ("Models", str(models)), ("Error sd", f"{d.sigma:g}")),
-        (
-            ("Settings", f"{len(study.proportions):,}"),
-            ("Penalties/n", f"{min(d.fractions):g} to {max(d.fractions):g}"),
-            ("Probabilities", "exact per data set"),
-        ),
-    )
-    lines = tuple(
-        (
-            *(row[key] if isinstance(row[key], str) else f"{row[key]:g}" for key in varied),
-            f"{row['penalty/n']:g}",
-            share(float(row["right"])),
-            f"{row['se']:.4f}",
-            share(float(row["wide"])),
-        )
-        for _, row in rows.iterrows()
-    )
-    sides = "".join("l" if isinstance(frame[key].iloc[0], str) else "r" for key in varied)
-    headers = (*varied, "best\nphi/n", "P(right)", "se", "wide")
-    grid = Grid(headers, lines, f"{sides}rrrr", "The best penalty of each setting")
-    reading = Paragraph(
-        "Reading",
-        "P(right) is the chance that the drawn model is the true one, averaged over the "
-        "data sets; wide is the part of the tried penalties that reach nine tenths of it. "
-        "A bound that is observed is a leak: no budget pays for r = max |y|.",
-    )
-    left_out = _left_out(len(frame), _MOST["simulated"], ".best")
-    beta = ", ".join(f"{b:g}" for b in d.beta)
-    title = f"Simulation study: beta = ({beta})"
-    return Report(title, SIMULATED, (facts, grid, reading, *left_out))
-
-
-_KEYS: Final = ["eps", "radius", "penalty", "mechanism"]
-_SHOWN: Final = 20
-"""Models that `probabilities` has."""
-
-
-def facts_of(design: Design, space: Space, request: SelectionRequest) -> dict[str, Any]:
-    """Return the fields of `Study`; `request` is any of those that were studied together."""
-    return {
-        "formula": design.formula,
-        "response": design.response.name,
-        "kept": design.keep,
-        "candidates": space.units,
-        "n_models": space.size,
-        "neighbors": request.protection.neighbors,
-        "contributions": request.protection.contributions,
-        "units": request.units,
-        "hierarchy": request.hierarchy,
-        "max_terms": request.max_terms,
-    }
-
-
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Study(Printed):
-    """A selection under several settings. Curator only: not private, do not release.
-
-    Attributes
-    ----------
-    formula, response : str
-    kept, candidates : tuple of str
-        Terms (or columns) in every model, and those that enter or leave.
-    n_models : int
-        Models of the space.
-    neighbors, contributions, units, hierarchy, max_terms
-        As in the call.
-    """
-
-    formula: str
-    response: str
-    kept: tuple[str, ...]
-    candidates: tuple[str, ...]
-    n_models: int
-    neighbors: str
-    contributions: int
-    units: str
-    hierarchy: str
-    max_terms: int | None
-
-    tables: ClassVar[tuple[str, ...]]
-    """The names of the tables, the one that `to_csv` writes first."""
-
-    @property
-    def privacy(self) -> str:
-        """What may be done with any of this."""
-        return CURATOR_ONLY
-
-    @property
-    def index(self) -> pd.MultiIndex:
-        """The settings."""
-        raise NotImplementedError
-
-    def to_csv(self, path: str | os.PathLike[str] | None = None, table: str | None = None) -> str:
-        """Write a table as CSV; its first line says that it is for the curator only.
-
-        `DataFrame.to_csv` of pandas writes no such line.
-
-        Parameters
-        ----------
-        path : path, optional
-            Written where given.
-        table : str, optional
-            One of `tables`; by default the first.
-
-        Returns
-        -------
-        str
-            What was, or would be, written. Read it back with ``pandas.read_csv(..., comment="#")``.
-        """
-        frame: pd.DataFrame = getattr(self, self._known(table or self.tables[0], "table"))
-        text = io.StringIO()
-        text.write(f"# {CURATOR_ONLY}\n")
-        frame.to_csv(text, lineterminator="\n")
-        if path is not None:
-            Path(path).write_text(text.getvalue(), encoding="utf-8")
-        return text.getvalue()
-
-    def summary(self) -> Summary:
-        """Return the printable page of the study."""
-        return Summary(report(self))
-
-    def __repr__(self) -> str:
-        """Say what it is and that it must not be released."""
-        return f"<{type(self).__name__}: {self.response}, {self._size}; {CURATOR_ONLY}>"
-
-    @property
-    def _size(self) -> str:
-        raise NotImplementedError
-
-    def _known(self, name: str, argument: str) -> str:
-        if name not in self.tables:
-            raise ArgumentError(
-                f"{argument} must be one of {', '.join(sorted(self.tables))}; got {shown(name)}."
-            )
-        return name
-
-    def _terms(self, values: Floats) -> pd.DataFrame:
-        frame = pd.DataFrame(values, index=list(self.candidates), columns=self.index)
-        return marked(frame.rename_axis(index="term"))
-
-
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SelectionStudy(Study):
     """Selection under many settings, exactly. Curator only: not private, do not release.
 
     Attributes
     ----------
-    formula, response, kept, candidates, n_models, neighbors, contributions, units
+    formula, response, kept, candidates, n_models, neighbors, contributions, units, rows
         As in `Study`, like `hierarchy` and `max_terms`.
-    rows : int
-        Rows read, complete or not.
     settings : tuple of Setting
     law : Law
         Models and their probabilities under each setting.
     """
 
-    rows: int
     settings: tuple[Setting, ...]
     law: Law
 
@@ -491,12 +287,15 @@ class SelectionStudy(Study):
     @property
     def index(self) -> pd.MultiIndex:
         """The settings: eps, radius, penalty, mechanism."""
-        return pd.MultiIndex.from_tuples([s.key for s in self.settings], names=_KEYS)
+        names = ["eps", "radius", "penalty", "mechanism"]
+        return pd.MultiIndex.from_tuples([s.key for s in self.settings], names=names)
 
     @cached_property
     def models(self) -> tuple[str, ...]:
         """Names of the models of the law, as the right-hand sides of formulas."""
-        return tuple(model_name(self, row) for row in self.law.models)
+        kept = ["1" if name == "Intercept" else name for name in self.kept]
+        free = np.array(["1" if name == "Intercept" else name for name in self.candidates], object)
+        return tuple(" + ".join([*kept, *free[units]]) or "0" for units in self.law.models)
 
     @property
     def penalties(self) -> pd.DataFrame:
@@ -595,10 +394,108 @@ class SelectionStudy(Study):
         figure: Figure = getattr(plots, self._known(kind, "kind"))(self, **options)
         return figure
 
+    def summary(self) -> Summary:
+        """Return the printable page of the study."""
+        notes = [
+            Paragraph(
+                "Choices",
+                "P(same choice) is the chance of the model that minimises the same score without "
+                "noise; P(BIC's choice) that of least squares with BIC, which is "
+                f"{self.models[self.law.bic]} (R-squared {self.law.bic_rsquared:.3f}). Relative "
+                "R-squared is the expected one of the drawn model's constrained fit over that of "
+                "BIC's.",
+            )
+        ]
+        if not self.exact:
+            notes.append(
+                Paragraph(
+                    "Draws",
+                    "The space is too large to list: chances are shares of "
+                    f"{self.law.draws} draws, with standard errors in frequency_errors and in the "
+                    "tables' se columns.",
+                )
+            )
+        notes += left_out(len(self.settings), _MOST["settings"], "the data frames")
+        law = "exact" if self.exact else f"{self.law.draws} draws each"
+        right = {"Settings": str(len(self.settings)), "Probabilities": law}
+        tables = (self._settings(), *self._frequencies())
+        return self._page("Selection study", right, (*tables, *notes))
+
     @property
     def _size(self) -> str:
         kind = "exact" if self.exact else f"{self.law.draws} draws"
         return f"{self.n_models:,} models x {len(self.settings)} settings, {kind}"
+
+    def _label(self, row: int) -> tuple[str, ...]:
+        return tuple(
+            part if isinstance(part, str) else f"{part:g}" for part in self.settings[row].key
+        )
+
+    def _settings(self) -> Grid:
+        agreement, relative = self.agreement, self.relative_rsquared["relative"]
+        likeliest = self.law.probabilities.argmax(axis=0)
+        rows = tuple(
+            (
+                *self._label(s),
+                share(float(agreement["same score"].iloc[s])),
+                share(float(agreement["bic"].iloc[s])),
+                f"{float(relative.iloc[s]):.3f}",
+                self.models[likeliest[s]],
+                share(float(self.law.probabilities[likeliest[s], s])),
+            )
+            for s in range(min(len(self.settings), _MOST["settings"]))
+        )
+        headers = (
+            *("eps", "radius", "penalty", "mechanism", "P(same\nchoice)", "P(BIC's\nchoice)"),
+            *("relative\nR-squared", "likeliest model", "its P"),
+        )
+        return Grid(headers, rows, "rrrlrrrlr", "Agreement and fit")
+
+    def _frequencies(self) -> list[Grid]:
+        """Make the slides' table: terms x settings, as many settings as a page is wide."""
+        shown, values = min(len(self.settings), _MOST["columns"]), self.frequencies
+        if values.empty:
+            return []
+        labels = [self._label(s) for s in range(shown)]
+        varied = [i for i in range(4) if len({label[i] for label in labels}) > 1] or [0]
+        names = ("eps", "R", "pen", "")
+        headers = tuple(
+            "\n".join(f"{names[i]} {label[i]}".strip().replace("-and", "-\nand") for i in varied)
+            for label in labels
+        )
+        rows = tuple(
+            (self.candidates[i], *(share(float(v)) for v in values.to_numpy()[i, :shown]))
+            for i in self._likeliest(values)
+        )
+        whole = enumerate(("eps", "R", "penalty", "mechanism"))
+        fixed = ", ".join(f"{name} {labels[0][i]}" for i, name in whole if i not in varied)
+        title = f"Chance that the drawn model holds each term: {fixed}"
+        return [Grid(("term", *headers), rows, "l" + "r" * shown, title)]
+
+
+# ---- looks ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """What the draws under one setting gave; K draws over q terms on offer.
+
+    Attributes
+    ----------
+    reported : bool array, shape (K, q)
+        Terms found.
+    best : bool array, shape (K, q)
+        Terms of the model that is fitted.
+    grouped : bool array, shape (K, q)
+        Terms of a group that the look cannot tell apart.
+    rsquared : float array, shape (K,)
+        Of that model's least squares fit.
+    """
+
+    reported: Bools
+    best: Bools
+    grouped: Bools
+    rsquared: Floats
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -607,24 +504,25 @@ class AdaptiveStudy(Study):
 
     Attributes
     ----------
-    formula, response, kept, candidates, n_models, neighbors, contributions, units
+    formula, response, kept, candidates, n_models, neighbors, contributions, units, rows
         As in `Study`, like `hierarchy` and `max_terms`.
     settings : tuple of (eps, delta, mechanism)
     draws : int
         How often the looks were made under each.
-    law : AdaptiveLaw
+    drawn : tuple of Drawn
+        One a setting.
+    held : bool array, shape (q,)
+        The terms that least squares with BIC chooses.
+    bic_rsquared : float
     """
 
     settings: tuple[tuple[Fraction, Fraction, str], ...]
     draws: int
-    law: AdaptiveLaw
+    drawn: tuple[Drawn, ...]
+    held: Bools
+    bic_rsquared: float
 
     tables = ("outcomes", "frequencies", "alternatives", "best")
-
-    @property
-    def rows(self) -> int:
-        """Rows read, complete or not."""
-        return self.law.rows
 
     @property
     def index(self) -> pd.MultiIndex:
@@ -635,22 +533,22 @@ class AdaptiveStudy(Study):
     @property
     def bic(self) -> tuple[str, ...]:
         """The terms that least squares with BIC chooses on the same rows."""
-        return tuple(name for name, held in zip(self.candidates, self.law.bic, strict=True) if held)
+        return tuple(name for name, held in zip(self.candidates, self.held, strict=True) if held)
 
     @property
     def frequencies(self) -> pd.DataFrame:
         """The share of draws that report each term: terms x settings."""
-        return self._shares([one.reported for one in self.law.drawn])
+        return self._shares("reported")
 
     @property
     def alternatives(self) -> pd.DataFrame:
         """The share of draws that name each term in a group of which one at least matters."""
-        return self._shares([one.grouped for one in self.law.drawn])
+        return self._shares("grouped")
 
     @property
     def best(self) -> pd.DataFrame:
         """The share of draws in whose fitted model each term is, found or one of a group."""
-        return self._shares([one.best for one in self.law.drawn])
+        return self._shares("best")
 
     @property
     def outcomes(self) -> pd.DataFrame:
@@ -661,9 +559,9 @@ class AdaptiveStudy(Study):
         whose reported terms are BIC's. ``relative R-squared`` is that of the fitted model's least
         squares fit over that of BIC's. Each has its standard error over the draws.
         """
-        bic, rows = self.law.bic, []
-        scale = self.law.bic_rsquared if self.law.bic_rsquared > 0 else np.nan
-        for one in self.law.drawn:
+        bic, rows = self.held, []
+        scale = self.bic_rsquared if self.bic_rsquared > 0 else np.nan
+        for one in self.drawn:
             values = {
                 "found": (one.reported & bic).sum(axis=1),
                 "useless": (one.reported & ~bic).sum(axis=1),
@@ -677,9 +575,51 @@ class AdaptiveStudy(Study):
             rows.append(row)
         return marked(pd.DataFrame(rows, index=self.index))
 
+    def summary(self) -> Summary:
+        """Return the printable page of the study."""
+        labels = [(f"{eps:g}", f"{delta:g}", mechanism) for eps, delta, mechanism in self.index]
+        told = Grid(
+            ("eps", "delta", "noise", "found", "useless", "in\ngroups", "P(BIC's)", "relative\nR2"),
+            tuple(
+                (
+                    *label,
+                    *(f"{row[name]:.2f}" for name in ("found", "useless", "in groups")),
+                    share(float(row["same"])),
+                    f"{row['relative R-squared']:.3f}",
+                )
+                for label, (_, row) in zip(labels, self.outcomes.iterrows(), strict=True)
+            ),
+            "rrlrrrrr",
+            f"On average; BIC chooses {len(self.bic)} terms",
+        )
+        frequencies, doubts = self.frequencies, self.alternatives.to_numpy()
+        shown = min(len(labels), _MOST["columns"])
+        rows = tuple(
+            (
+                self.candidates[i],
+                "yes" if self.held[i] else "no",
+                *(
+                    f"{share(float(a))} ({share(float(b))})"
+                    for a, b in zip(frequencies.to_numpy()[i, :shown], doubts[i], strict=False)
+                ),
+            )
+            for i in self._likeliest(frequencies)
+        )
+        headers = tuple(f"eps {eps}\ndelta {delta}" for eps, delta, _ in labels[:shown])
+        title = "Share of draws that report each term, and that name it in a group (in brackets)"
+        terms = Grid(("term", "BIC", *headers), rows, "ll" + "r" * shown, title)
+        reading = Paragraph(
+            "Reading",
+            "The looks were made anew for each draw, with seeded noise of the law of a call. found "
+            "and useless: reported terms that least squares with BIC chooses on these rows, and "
+            "that it does not; in groups: terms of which the looks show that one at least matters.",
+        )
+        right = {"Draws": f"{self.draws} each"}
+        return self._page("Study of selection by looks", right, (told, terms, reading))
+
     @property
     def _size(self) -> str:
         return f"{len(self.settings)} settings, {self.draws} draws each"
 
-    def _shares(self, tables: list[Bools]) -> pd.DataFrame:
-        return self._terms(np.stack([table.mean(axis=0) for table in tables], axis=1))
+    def _shares(self, table: str) -> pd.DataFrame:
+        return self._terms(np.stack([getattr(one, table).mean(axis=0) for one in self.drawn], 1))

@@ -63,7 +63,7 @@ def adaptive_study(result: AdaptiveStudy) -> dict[str, Any]:
             "delta": np.array(delta, dtype=np.float64),
             "mechanism": tuple(mechanism),
         },
-        "bic": np.array(result.law.bic, dtype=np.float64),
+        "bic": np.array(result.held, dtype=np.float64),
         "reported": result.frequencies.to_numpy(dtype=np.float64),
         "in_groups": result.alternatives.to_numpy(dtype=np.float64),
         "best": result.best.to_numpy(dtype=np.float64),
@@ -117,7 +117,7 @@ def plan_view(result: Plan | RegressionPlan, labels: Mapping[str, str]) -> dict[
         "solved": result.solved,
         "text": Summary(_labelled(result.summary().report, labels)).as_text(),
     }
-    if result.call.facts.family:
+    if result.facts.family:
         common |= {
             "of": "glm",
             "enough": result.enough,
