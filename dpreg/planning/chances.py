@@ -67,7 +67,7 @@ The chance that a choice by looks finds effects of given sizes, in closed form. 
 The looks of a call are made of assumed rows, `DRAWS` times, each with noise of its own but for the
 last (`dpreg.looks.expected`): that gives the laws that terms will be chosen from, with nothing but
 the effects in them. What a term gains there is what its test statistic is noncentral by
-(`dpreg.choice.power`); the test is at alpha_f / q, and has to pass under each prior. Terms are
+(`dpreg.choice.evidence`); the test is at alpha_f / q, and has to pass under each prior. Terms are
 taken as independent of each other: the chance of all of them is the product.
 
 How near a private coefficient will come to the one it stands for: closed forms, no data.
@@ -101,13 +101,11 @@ import numpy as np
 from scipy.special import chdtri, gammaln, ndtr, ndtri
 
 from dpreg.arrays import Floats, Ints
-from dpreg.choice import power
-from dpreg.choice.clusters import clusters
+from dpreg.choice import evidence
 from dpreg.choice.evidence import Evidence
-from dpreg.choice.rule import share_of_found
-from dpreg.looks.chosen import laws_for_choice
+from dpreg.choice.rule import clusters, share_of_found
 from dpreg.looks.expected import Expected, without_noise
-from dpreg.looks.loop import Seen
+from dpreg.looks.loop import Seen, laws_for_choice
 from dpreg.planning.facts import Facts
 from dpreg.planning.rows import Rows, Stated
 from dpreg.privacy.sensitivity import score_grid, score_range
@@ -559,7 +557,7 @@ class Gains:
     @property
     def reach(self) -> Floats:
         """What each has to gain, (k,)."""
-        return np.array([power.reach(self.looks[0][0], k, self.level) for k in self.widths])
+        return np.array([evidence.reach(self.looks[0][0], k, self.level) for k in self.widths])
 
     def rows_for(self, wanted: float) -> float:
         """Return by how much rows must grow for every effect to be found with about this chance.
@@ -576,7 +574,7 @@ class Gains:
         chances = [
             [
                 [
-                    power.chance(look, *told, self.level)
+                    evidence.chance(look, *told, self.level)
                     for told in zip(own, self.widths, strict=True)
                 ]
                 for look, own in zip(laws, strengths, strict=True)

@@ -23,8 +23,7 @@ import pandas as pd
 from dpreg.errors import ArgumentError
 from dpreg.looks.expected import Expected, expected_looks
 from dpreg.looks.loop import Seen
-from dpreg.looks.need import eps_for, too_few
-from dpreg.looks.plan import NOISES, LookPlan, fresh_share, plan_looks
+from dpreg.looks.plan import NOISES, LookPlan, eps_for, fresh_share, plan_looks, too_few
 from dpreg.planning import chances, pages
 from dpreg.planning.chances import Detection, Gains, Paper, Promise
 from dpreg.planning.facts import Facts, rows_of_table, sized

@@ -46,12 +46,11 @@ from dpreg.errors import ArgumentError, shown
 from dpreg.estimation.gram import release_gram
 from dpreg.estimation.inference import fit_gram
 from dpreg.formula.design import Design, build_design
-from dpreg.looks.chosen import point_of_chosen
 from dpreg.looks.described import Described
-from dpreg.looks.estimates import NARROW, estimates
 from dpreg.looks.expected import Expected, expected_looks, expected_moments
 from dpreg.looks.families import Family, Linear, family_of
-from dpreg.looks.loop import Seen, look_at_chosen
+from dpreg.looks.law import NARROW, estimates
+from dpreg.looks.loop import Seen, look_at_chosen, point_of_chosen
 from dpreg.looks.model import Model
 from dpreg.looks.plan import LookPlan
 from dpreg.planning.facts import Facts
@@ -479,7 +478,7 @@ class Rows:
         Of the coefficients among those that are looked at, 0 the constant.
     names : tuple of str
     to_user : (k, k) and (k,) arrays
-        As for `dpreg.looks.estimates.estimates`.
+        As for `dpreg.looks.law.estimates`.
     ratios : (p,) array
         Of each column looked at: its deviation given the others here, over the stated one.
     deviations : array

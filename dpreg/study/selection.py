@@ -29,10 +29,9 @@ from dpreg.arrays import Bools, Floats, Ints
 from dpreg.choice import choose
 from dpreg.errors import ArgumentError
 from dpreg.formula.design import Design
-from dpreg.looks.chosen import laws_for_choice
 from dpreg.looks.described import Described
 from dpreg.looks.families import Linear
-from dpreg.looks.loop import look
+from dpreg.looks.loop import laws_for_choice, look
 from dpreg.looks.plan import LookPlan
 from dpreg.looks.table import Table
 from dpreg.moments import MOMENT_BITS, Moments, read_moments
