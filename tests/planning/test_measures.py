@@ -32,7 +32,8 @@ def test_they_are_what_draws_give(degrees):
     both = [np.abs(b) > h for b, h in ((first, half), (second, private))]
     np.testing.assert_allclose(found["least squares power"], both[0].mean(axis=0), atol=0.006)
     np.testing.assert_allclose(found["power"], both[1].mean(axis=0), atol=0.006)
-    np.testing.assert_allclose(found["same decision"], (both[0] == both[1]).mean(axis=0), atol=0.006)
+    same = (both[0] == both[1]).mean(axis=0)
+    np.testing.assert_allclose(found["same decision"], same, atol=0.006)
 
 
 def test_without_noise_both_tables_are_one():
