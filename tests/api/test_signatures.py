@@ -16,7 +16,7 @@ from dpreg.results.selection import GLMSelectionResults, SelectionResults
 from dpreg.results.summary import Summary
 from dpreg.schema import Skeleton
 from dpreg.study.results import SelectionStudy
-from dpreg.study.simulated import SimulationStudy
+from dpreg.study.simulation import SimulationStudy
 
 CALLS = [
     dpreg.dp_ols,
