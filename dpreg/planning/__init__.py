@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from inspect import signature
 from typing import Any, Final
 
-from dpreg.arguments import known_alone
-from dpreg.options import FamilyLike, MethodLike, unpacked
+from dpreg.options import Amount, FamilyLike, MethodLike, SchemaLike, Table, unpacked
 from dpreg.planning.facts import Facts
 from dpreg.planning.results import Plan, RegressionPlan
-from dpreg.signatures import Amount, SchemaLike, Table
+from dpreg.request import known_alone
 
 __all__ = ["Plan", "RegressionPlan", "plan", "plan_glm"]
 

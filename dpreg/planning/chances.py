@@ -85,7 +85,7 @@ power
 same decision
     P(both significant) + P(neither): the mean over b0, at its quantiles, of what is left.
 
-Matrix-Laplace noise makes t^2 = a + b V with V a mixing law (`dpreg.results.reference`): all of the
+Matrix-Laplace noise makes t^2 = a + b V with V a mixing law (`dpreg.results.inference`): all of the
 above is a mean over V.
 """
 
@@ -108,11 +108,10 @@ from dpreg.looks.expected import Expected, without_noise
 from dpreg.looks.loop import Seen, laws_for_choice
 from dpreg.planning.facts import Facts
 from dpreg.planning.rows import Rows, Stated
-from dpreg.privacy.sensitivity import score_grid, score_range
-from dpreg.results.reference import mixing, quantiles
-from dpreg.selection.preparation import divided_eps
-from dpreg.selection.quadrature import panels
-from dpreg.selection.tuning import charges
+from dpreg.privacy.proofs import score_grid, score_range
+from dpreg.results.inference import mixing, quantiles
+from dpreg.selection.probabilities import charges, panels
+from dpreg.selection.run import divided_eps
 
 CHOICES: Final = 5
 """Times that looks are made: where the last one is taken moves a chance by a few hundredths."""
@@ -627,7 +626,7 @@ def measures(
     exact, sampling, privacy : (m,) arrays
         Variances: of least squares, and the two parts of the private estimate's.
     degrees : int or None
-        As in `dpreg.results.reference`.
+        As in `dpreg.results.inference`.
 
     Returns
     -------

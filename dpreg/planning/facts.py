@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
-from dpreg import arguments
-from dpreg.arguments import choice
+from dpreg import request as arguments
 from dpreg.errors import ArgumentError, shown
 from dpreg.looks.model import Asked
 from dpreg.looks.plan import NOISES
 from dpreg.privacy.budget import exact
-from dpreg.privacy.stability import NOISES as ALL_NOISES
-from dpreg.request import SelectionRequest
+from dpreg.privacy.protection import NOISES as ALL_NOISES
+from dpreg.request import SelectionRequest, choice
 
 _LARGEST: Final = 10**30
 _MOST_ROWS: Final = 10**18

@@ -18,7 +18,7 @@ from dpreg.errors import ArgumentError, shown
 from dpreg.planning.chances import Promise, Situation, least_rows, theorem_41, theorem_42
 from dpreg.privacy.budget import decimal_string
 from dpreg.results.plots import literal, new_axes
-from dpreg.results.report import Block, Facts, Grid, Paragraph, Report
+from dpreg.results.summary import Block, Facts, Grid, Paragraph, Report
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

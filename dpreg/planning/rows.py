@@ -41,7 +41,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from dpreg.arrays import Floats
-from dpreg.columns import Numeric
+from dpreg.columns import LEAST_EPS, Numeric
 from dpreg.errors import ArgumentError, shown
 from dpreg.estimation.gram import release_gram
 from dpreg.estimation.inference import fit_gram
@@ -56,7 +56,6 @@ from dpreg.looks.plan import LookPlan
 from dpreg.planning.facts import Facts
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
-from dpreg.ranges import LEAST_EPS
 from dpreg.schema import Schema
 from dpreg.selection.space import build_space
 from dpreg.sources import LocalSource, as_source

@@ -28,8 +28,7 @@ import pandas as pd
 from dpreg.arrays import Bools, Floats, Ints
 from dpreg.errors import ArgumentError, shown
 from dpreg.request import count
-from dpreg.results.report import Block, Facts, Grid, Paragraph, Report
-from dpreg.results.summary import Printed, Summary
+from dpreg.results.summary import Block, Facts, Grid, Paragraph, Printed, Report, Summary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

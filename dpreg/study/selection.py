@@ -36,20 +36,20 @@ from dpreg.looks.plan import LookPlan
 from dpreg.looks.table import Table
 from dpreg.moments import MOMENT_BITS, Moments, read_moments
 from dpreg.privacy.account import Account
-from dpreg.privacy.mechanisms import effective_t
+from dpreg.privacy.mechanisms.choice import effective_t
 from dpreg.request import SelectionRequest
 from dpreg.running import bar
 from dpreg.schema import Schema
 from dpreg.selection import run
 from dpreg.selection.contest import Contest
-from dpreg.selection.engine import LARGEST_LIST
-from dpreg.selection.preparation import Preparation, design_of, prepare, space_of
+from dpreg.selection.draws import LARGEST_LIST
 from dpreg.selection.probabilities import selection_probabilities
-from dpreg.selection.scoring import constrained
+from dpreg.selection.run import Preparation, design_of, prepare, space_of
+from dpreg.selection.scoring import candidates as constrained
 from dpreg.selection.scoring.problem import Problem
 from dpreg.selection.space import Space
 from dpreg.selection.tree.noise import Bits
-from dpreg.selection.tree.sampler import Tree
+from dpreg.selection.tree.search import Tree
 from dpreg.sources.reader import Reader
 from dpreg.study.results import AdaptiveStudy, Drawn, Law, SelectionStudy, Setting
 

@@ -43,12 +43,10 @@ import pandas as pd
 
 from dpreg.arrays import Bools, Floats, Ints
 from dpreg.errors import ArgumentError, shown
-from dpreg.results.report import Facts, Grid, Paragraph, Report
-from dpreg.results.summary import Printed, Summary
+from dpreg.results.summary import Facts, Grid, Paragraph, Printed, Report, Summary
 from dpreg.running import bar
-from dpreg.selection.quadrature import panels
-from dpreg.selection.scoring import constrained
-from dpreg.selection.tuning import useless_term_penalty
+from dpreg.selection.probabilities import panels, useless_term_penalty
+from dpreg.selection.scoring import candidates as constrained
 from dpreg.study.results import SIMULATED, left_out, marked, share
 
 if TYPE_CHECKING:
@@ -180,7 +178,7 @@ def rates(bound: Floats, radius: float, eps: float, neighbors: str, scale: str) 
 
     "paper" is eps / (2 (r + R)^2), the paper's. "range" is eps over the range of the changes of
     the scores, 2 w r^2 under replace-one and w r^2 under add-remove, w the range of one row's loss
-    (`dpreg.privacy.sensitivity.loss_range`, without the trifle for rounding to the grid).
+    (`dpreg.privacy.proofs.loss_range`, without the trifle for rounding to the grid).
     """
     if scale == "paper":
         return np.asarray(eps / (2 * (bound + radius) ** 2))

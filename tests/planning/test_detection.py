@@ -10,10 +10,13 @@ from oracles.bounds import score_range
 from dpreg.moments import accumulate
 from dpreg.planning import plan
 from dpreg.planning.chances import Effects, detect
-from dpreg.privacy.mechanisms import effective_t
-from dpreg.selection.probabilities import selection_probabilities
+from dpreg.privacy.mechanisms.choice import effective_t
+from dpreg.selection.probabilities import (
+    expected_useless_units,
+    selection_probabilities,
+    useless_term_penalty,
+)
 from dpreg.selection.scoring.problem import Problem
-from dpreg.selection.tuning import expected_useless_units, useless_term_penalty
 
 ROWS = 1e9  # so many that the columns' own dimensions do not count
 MECHANISMS = ("permute-and-flip", "exponential", "laplace")

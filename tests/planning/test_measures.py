@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.replication.measures import overlap
 from dpreg.planning.chances import measures
-from dpreg.results.reference import mixing, quantiles
+from dpreg.results.inference import mixing, quantiles
 
 BETA = np.array([0.0, 1.0, 2.0, 3.0, -2.5])
 EXACT = np.array([1.0, 1.0, 1.0, 0.5, 4.0])

@@ -9,7 +9,7 @@ from dpreg import datasets
 from dpreg.errors import ArgumentError
 from dpreg.options import PCLS
 from dpreg.planning import plan
-from dpreg.privacy.sensitivity import loss_range
+from dpreg.privacy.proofs import loss_range
 
 FACTS = {"sigma": 0.25, "candidates": 10}
 PAPER = {**FACTS, "method": "pcls"}

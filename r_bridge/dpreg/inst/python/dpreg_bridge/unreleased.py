@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 
 from dpreg.planning import Plan, RegressionPlan
-from dpreg.results.report import Grid, Report
-from dpreg.results.summary import Summary
+from dpreg.results.summary import Grid, Report, Summary
 from dpreg.study.results import SIMULATED, AdaptiveStudy, SelectionStudy
 from dpreg.study.simulation import OBSERVED, SimulationStudy
 from dpreg_bridge.pages import laid_out
