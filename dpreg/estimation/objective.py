@@ -82,7 +82,7 @@ from scipy.linalg import cho_factor, cho_solve
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
 from dpreg.grouped.vectors import whole_rows
-from dpreg.looks.grid import (
+from dpreg.looks.coordinates import (
     LARGEST_REACH,
     Form,
     carried_back,

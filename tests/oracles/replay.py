@@ -46,8 +46,11 @@ from dpreg.choice import rule
 from dpreg.estimation import blocks as aggregate
 from dpreg.estimation import few, gram, histogram, perturbed, sums
 from dpreg.estimation import histogram as quantile
-from dpreg.looks import chosen, law, limits, locate, loop, place, plan, rows, table
-from dpreg.looks import estimates as estimates_of_looks
+from dpreg.looks import coordinates as place
+from dpreg.looks import law, locate, loop, plan, rows, table
+from dpreg.looks import law as estimates_of_looks
+from dpreg.looks import locate as limits
+from dpreg.looks import loop as chosen
 from dpreg.privacy import gaussian, ranks, seeded
 from dpreg.privacy import noise as objective
 from dpreg.privacy import noise as scale_noise
