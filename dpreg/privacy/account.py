@@ -48,11 +48,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from dpreg.columns import LEAST_EPS
 from dpreg.errors import ArgumentError
 from dpreg.privacy.budget import ALL_ROWS, Budget, BudgetTable, Spend, decimal_string
 from dpreg.privacy.ledger import charge
 from dpreg.privacy.protection import CHOICES, NOISES, AccountError, Protection, Stability
-from dpreg.ranges import LEAST_EPS
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -430,7 +430,7 @@ class Account:
         Raises
         ------
         ArgumentError
-            Where the step would get less eps than `dpreg.ranges` asks for.
+            Where the step would get less eps than `dpreg.columns` asks for.
         """
         if self.charged or self._closed:
             raise AccountError(f"internal error: the step {step!r} is opened after the charge")

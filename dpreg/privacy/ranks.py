@@ -214,7 +214,7 @@ _NEAR_STEPS: Final = 12  # from W / 64 to W, half a power of two apart; then who
 def search_ranges(protection: Protection) -> tuple[ScoreRange, ScoreRange, ScoreRange]:
     """Bound the changes of the scores of centre, scale and an end (see the module).
 
-    Noise for them can be drawn at any eps of a step and any contributions (`dpreg.ranges`): the
+    Noise for them can be drawn at any eps of a step and any contributions (`dpreg.columns`): the
     widest is 2 x 256 x 10**6, and over a fifth of 1e-6 that is a scale of 2.6e15, below the 2**53
     at which draws end.
     """

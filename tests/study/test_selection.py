@@ -19,7 +19,7 @@ from dpreg.errors import ArgumentError
 from dpreg.options import PCLS
 from dpreg.privacy.mechanisms.choice import choose
 from dpreg.selection.draws import Enumerated
-from dpreg.study.stamp import CURATOR_ONLY
+from dpreg.study.results import CURATOR_ONLY
 
 PROSTATE = ("lcavol", "lweight", "age", "lcp", "lbph")
 TOP = 5.583  # max |lpsa|, the paper's r

@@ -14,7 +14,7 @@ from dpreg.moments import MOMENT_BITS, Moments
 from dpreg.privacy.proofs import score_grid
 from dpreg.selection.scoring.problem import Problem
 from dpreg.study import simulation
-from dpreg.study.stamp import SIMULATED
+from dpreg.study.results import SIMULATED
 
 SMALL = {"datasets": 40, "penalty": np.linspace(0, 0.5, 26)}
 

@@ -20,7 +20,7 @@ from dpreg.privacy.budget import Budget
 from dpreg.privacy.ledger import Ledger, sqlite
 from dpreg.privacy.ledger import chain as store
 from dpreg.privacy.mechanisms.choice import choose
-from dpreg.sources import TableSource
+from dpreg.sources.table import TableSource
 
 TENTH = Budget("0.1")
 

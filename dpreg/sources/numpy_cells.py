@@ -1,4 +1,7 @@
-"""How cells of NumPy and pandas arrays are read: in bulk, always with a single cell's meaning."""
+"""How cells of NumPy and pandas arrays are read: in bulk, always with a single cell's meaning.
+
+Tested in `tests/sources/test_meaning.py`.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,6 @@ from numpy.typing import NDArray
 from dpreg.cells import LevelCoder, number, surely_whole, truth
 from dpreg.columns import Boolean, Categorical, ColumnType, Numeric, PersonId, Unbounded
 from dpreg.sources.persons import digests
-
-__all__ = ["Meaning", "Values", "meaning_of", "missing_chunk", "read_array"]
 
 Values: TypeAlias = NDArray[Any]
 
@@ -40,6 +41,10 @@ class Meaning:
             wide = np.where(surely_whole(wide, values.dtype), wide, math.nan)
         return self.numbers(wide)
 
+    def missing(self, rows: int) -> Values:
+        """Return cells of which each is missing."""
+        return np.repeat(self.cells([None]), rows)
+
 
 def meaning_of(how: ColumnType) -> Meaning:
     """Return the meaning that a declaration gives to cells."""
@@ -58,7 +63,7 @@ def meaning_of(how: ColumnType) -> Meaning:
 
 def missing_chunk(columns: Mapping[str, ColumnType], rows: int) -> dict[str, Values]:
     """Return rows of which every cell is missing."""
-    return {name: np.repeat(meaning_of(how).cells([None]), rows) for name, how in columns.items()}
+    return {name: meaning_of(how).missing(rows) for name, how in columns.items()}
 
 
 def _numbers(cells: Iterable[Any]) -> NDArray[np.float64]:
@@ -87,7 +92,7 @@ def read_array(array: Any, meaning: Meaning) -> Any:
             case "b":
                 return meaning.cells([False, True])[array.astype(np.intp)]
             case "M" | "m":  # NumPy would turn some into integers
-                return np.repeat(meaning.cells([None]), len(array))
+                return meaning.missing(len(array))
             case "i" | "u" | "f":
                 return meaning.array(array)
             case "c":
@@ -100,8 +105,8 @@ def read_array(array: Any, meaning: Meaning) -> Any:
         isinstance(array, pd.arrays.FloatingArray | pd.arrays.IntegerArray)
         and array.dtype.kind in "iuf"
     ):
-        held = array.dtype.type if array.dtype.kind == "f" else np.float64
-        return meaning.array(array.to_numpy(held, na_value=math.nan))
+        wide = array.dtype.type if array.dtype.kind == "f" else np.float64
+        return meaning.array(array.to_numpy(wide, na_value=math.nan))
     if isinstance(array.dtype, pd.StringDtype):
         codes, different = array.factorize()  # equal texts mean the same; missing is -1
         return meaning.cells([*different, None])[codes]
