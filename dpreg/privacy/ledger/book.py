@@ -345,7 +345,7 @@ def _first(run: Run) -> str:
     return "".join(str(number) for (number,) in run(_FIRST))
 
 
-def check(
+def check_witness(
     run: Run, last: Line | None, seen: Position | None, facts: Facts, *, new: bool = False
 ) -> None:
     """Refuse a ledger that does not hold the last head that its witness saw.
@@ -391,7 +391,7 @@ class Book:
             last = store.last(run)
             check_seen(run, last, seen, self.facts)
             if self.witness is not None:
-                check(run, last, heard, self.facts, new=True)
+                check_witness(run, last, heard, self.facts, new=True)
             yield run, last
 
     def charge(self, seen: Position, request: Request, deadline: float) -> Line:
@@ -406,7 +406,7 @@ class Book:
                     with self.database.writing(deadline) as run:
                         last = store.last(run)
                         if watch is not None:
-                            check(run, last, watch.seen, self.facts)
+                            check_witness(run, last, watch.seen, self.facts)
                         home, since = self.database.home(run), watch.since if watch else ""
                         check_home(run, self.facts, home, since)
                         line = None if certain else store.find(run, request.token, seen.number)
