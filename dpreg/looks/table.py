@@ -2,8 +2,8 @@
 
 Privacy. Each look's exact sums are given noise that is drawn by the right of the look's own part of
 the budget, and fitted to rows that reach just as far as `dpreg.looks.rows` proves of them. Its
-place is a function of earlier released values: the setting of `dpreg.privacy.looks` (Gaussian), and
-of sequential composition of adaptively chosen mechanisms (pure).
+place is a function of earlier released values: the setting of `dpreg.privacy.gaussian` (Gaussian),
+and of sequential composition of adaptively chosen mechanisms (pure).
 
 Sums over rows at a place: exact integers, whatever holds the table.
 
@@ -38,9 +38,8 @@ from dpreg.looks.plan import LookPlan, Opened
 from dpreg.looks.release import Box, Release
 from dpreg.looks.rows import PIECE, Rows
 from dpreg.moments import Moments, Vectors, read_moments
-from dpreg.privacy.fit_noise import FitNoise
-from dpreg.privacy.gram_sensitivity import CELL_UNITS
-from dpreg.privacy.look_noise import GaussianLook, MatrixLaplaceLook
+from dpreg.privacy.look_noise import FitNoise, GaussianLook, MatrixLaplaceLook
+from dpreg.privacy.proofs import CELL_UNITS
 from dpreg.sources import Chunk, Integers
 from dpreg.sources.persons import PERSON
 from dpreg.sources.reader import Reader

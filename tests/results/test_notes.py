@@ -31,7 +31,7 @@ def test_few_complete_rows_ask_for_the_levels():
 
 
 def test_a_misspelt_level_that_costs_a_third_of_the_rows_is_asked_for():
-    """Not so where as few are within the noise of their number."""
+    # Half of the rows are asked for whatever the noise of their number.
     schema = {**SCHEMA, "town": ["ash", "elm", "Oak"]}
     fit = dpreg.dp_ols(
         "price ~ age + town", sold(20_000), 1, schema=schema, delta=1e-6, unsafe_seed=1
