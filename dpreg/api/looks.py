@@ -153,7 +153,7 @@ class FamilyModel:
         """Return what a fit of this kind has of its own."""
         model, offsets = self.model, self.model.places(design)[1]
         quasi = bool(getattr(seen.family, "quasi", False))
-        dispersion = found.law.dispersion if found.law.shown else float("nan")
+        dispersion = found.law.dispersion if found.law.release.shown else float("nan")
         return {
             "design_formula": model.formula,
             "endog_names": model.response,
