@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import resources
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dpreg.results.regression import RegressionResults
     from dpreg.results.selection import SelectionResults
 
-    Result = ClassicResults | HistogramResults | RegressionResults | SelectionResults
+    Result: TypeAlias = ClassicResults | HistogramResults | RegressionResults | SelectionResults
 
 ERRORS_AS = {"sampling_errors": "se_sampling", "privacy_errors": "se_privacy"}
 """Keys of standard errors in files, for `Released.saved_as`: they are those of dpreg 0.1."""
