@@ -180,7 +180,7 @@ def _figures(result: Released) -> Html:
         told.append((result, "Lines: 95% intervals, noise and sampling together.", {}))
     drawn = []
     # Text stays text, and no date or version of a machine gets into the file.
-    plain = {"svg.fonttype": "none", "font.family": "sans-serif", "svg.hashsalt": "dpreg"}
+    plain: Any = {"svg.fonttype": "none", "font.family": "sans-serif", "svg.hashsalt": "dpreg"}
     for held, caption, how in told:
         text = io.StringIO()
         with mpl.rc_context(plain):
@@ -209,7 +209,7 @@ def _noise(result: Released) -> str:
     heads = ("", "estimate", "se, sampling", "se, noise", "se, both", "shares of the variance")
     shown = _table((*heads, "noise"), lines[:_MOST_LINES], numbers=(1, 2, 3, 4, 6))
     given = _said("beside-all") if getattr(told, "among", None) else ""
-    if not given and getattr(told, "conditional", ()):
+    if not given and getattr(told, "conditional", None):
         given = _said("given-the-choice")
     return _said("parts") + shown + given + _more(lines, "estimates")
 
