@@ -15,7 +15,7 @@ from operator import mul
 from typing import Final
 
 from dpreg.cells import Kind
-from dpreg.declared import Declaration
+from dpreg.columns import Declaration
 from dpreg.errors import FormulaError, SchemaError, did_you_mean, shown
 from dpreg.formula.bind import bind, column_types, columns_of, levels_tested
 from dpreg.formula.check import Labels, Spec, read_factor
@@ -162,7 +162,7 @@ def _rebuilt(
 def undeclared(formula: str, schema: Schema, source: Source) -> tuple[str, ...]:
     """List the columns that the formula reads and the schema does not declare.
 
-    Each is read as numbers, whatever the table calls it: `dpreg.sources.public`. Their bounds have
+    Each is read as numbers, whatever the table calls it: `dpreg.sources.base`. Their bounds have
     to come from elsewhere (a private estimate) before a design can be built.
 
     Parameters

@@ -35,7 +35,7 @@ from scipy.special import chdtrc
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, shown
-from dpreg.estimation import drawn
+from dpreg.estimation import inference as drawn
 from dpreg.results import inference
 from dpreg.results import inference as reference
 from dpreg.results.claim import PrivacyClaim
@@ -57,7 +57,7 @@ class Combinations:
     covariance : (p, p) array
     draws : (B, p) array or None
         Bootstrap draws; where there are some, intervals and p-values follow
-        `dpreg.estimation.drawn`.
+        `dpreg.estimation.inference`.
     privacy : (p, p) array or None
         The part of `covariance` that the noise adds.
     degrees : int or None

@@ -46,8 +46,8 @@ from scipy.special import chdtri, log_ndtr, ndtr, ndtri, stdtrit
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, shown
-from dpreg.estimation import drawn
-from dpreg.estimation.shares import centred_shares
+from dpreg.estimation import inference as drawn
+from dpreg.estimation.sums import centred_shares
 
 _BLOCK: Final = 1024  # combinations at a time: B x 1024 floats are a few megabytes
 
@@ -155,7 +155,7 @@ def share_intervals(shares: Floats, rows: Floats, errors: Floats, alpha: float) 
     """Return intervals (m x 2) of shares of so many rows, within 0 and 1.
 
     Normal ones about the share that two rows more inside and two more outside would give, as in
-    `dpreg.estimation.shares`.
+    `dpreg.estimation.sums`.
     """
     limits = normal_intervals(centred_shares(shares, rows), errors, alpha)
     return np.asarray(np.clip(limits, 0.0, 1.0), dtype=np.float64)
@@ -165,7 +165,7 @@ def share_intervals(shares: Floats, rows: Floats, errors: Floats, alpha: float) 
 def drawn_intervals(estimates: Floats, draws: Floats, combinations: Floats, alpha: float) -> Floats:
     """Return intervals (m x 2) of r'beta by the law of the released draws (B x p) of beta.
 
-    The law is that of `dpreg.estimation.drawn`.
+    The law is that of `dpreg.estimation.inference`.
     """
     count = len(combinations) // _BLOCK + 1
     pairs = zip(np.array_split(estimates, count), np.array_split(combinations, count), strict=True)

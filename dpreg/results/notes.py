@@ -23,7 +23,7 @@ import pandas as pd
 from dpreg.arrays import Floats
 from dpreg.estimation.tuning import TUNING
 from dpreg.privacy.budget import decimal_string
-from dpreg.privacy.objective import OBJECTIVE
+from dpreg.privacy.noise import OBJECTIVE
 from dpreg.results.tables import has_errors, is_picture, mark
 from dpreg.schema import Boolean, Categorical, Numeric, Schema
 
@@ -31,8 +31,10 @@ if TYPE_CHECKING:
     from dpreg.results.claim import PrivacyClaim
     from dpreg.results.classic import ClassicResults
 
-_FEW_COMPLETE: Final = 0.5
-"""Below this share of complete rows, gaps are worth a question."""
+_FEW_COMPLETE: Final = 0.75
+"""Below this share of complete rows, gaps are worth a question; half where noise hides more."""
+_COUNT_NOISE: Final = 500.0
+"""About eight times the sd of a released number of rows, at eps = 1."""
 _HUGE_Z: Final = 1000.0
 """A z beyond it is hardly of rows: bounds or the budget may have been mistyped."""
 _AT_BOUND: Final = 0.01
@@ -250,7 +252,8 @@ def _of_fit(result: Any, fit: Any) -> Told:
 
 def _gaps(result: Any, complete: float, rows: float, *, levels: bool) -> Told:
     chosen = result.record is not None and "where" in result.record.arguments
-    if not chosen and complete < _FEW_COMPLETE * rows:
+    few = max(_FEW_COMPLETE * rows - _COUNT_NOISE / float(result.eps), rows / 2)
+    if not chosen and complete < few:
         name = "rows-missing-or-levels" if levels else "rows-missing"
         yield _note(name, complete=max(complete, 0), rows=rows)
 

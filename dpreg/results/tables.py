@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dpreg.privacy.budget import decimal_string
-from dpreg.privacy.objective import OBJECTIVE
+from dpreg.privacy.noise import OBJECTIVE
 from dpreg.results.claim import ReleasedLook
 from dpreg.results.summary import Block, Facts, Grid, Paragraph
 

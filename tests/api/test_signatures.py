@@ -14,9 +14,9 @@ from dpreg.results.glm import GLMPrediction, GLMResults
 from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import GLMSelectionResults, SelectionResults
 from dpreg.results.summary import Summary
-from dpreg.skeleton import Skeleton
+from dpreg.schema import Skeleton
 from dpreg.study.results import SelectionStudy
-from dpreg.study.simulated import SimulationStudy
+from dpreg.study.simulation import SimulationStudy
 
 CALLS = [
     dpreg.dp_ols,

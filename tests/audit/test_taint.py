@@ -14,15 +14,15 @@ from oracles import constant, recorded_calls
 from oracles.recorded_calls import MATRIX as RECORDED
 from oracles.recorded_calls import run
 
-from dpreg.api import select_adaptive
+from dpreg.api import select as select_adaptive
 from dpreg.choice import Choice, choose
 from dpreg.estimation import sums
 from dpreg.looks import table as looks
 from dpreg.looks.coordinates import place_of
 from dpreg.moments import MOMENT_BITS
 from dpreg.privacy.budget import Spend
-from dpreg.privacy.gram_sensitivity import CELL_UNITS
-from dpreg.privacy.stability import Stability
+from dpreg.privacy.proofs import CELL_UNITS
+from dpreg.privacy.protection import Stability
 from dpreg.results.claim import LedgerPosition, Look, PrivacyClaim, ReleasedLook, ReleaseRecord
 from dpreg.results.classic import ClassicResults, HistogramResults
 from dpreg.results.contrast import Contrast, Prediction

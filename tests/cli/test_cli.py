@@ -10,9 +10,8 @@ import pandas as pd
 import pytest
 
 import dpreg
-from dpreg.cli import running
 from dpreg.cli.calls import CALLS
-from dpreg.cli.main import commands
+from dpreg.cli.main import EXIT_CODES, commands
 from dpreg.privacy.ledger import Ledger
 
 FORMULA = "price ~ sqft + lat"
@@ -119,13 +118,13 @@ def test_codes_are_documented_and_an_unforeseen_failure_quotes_nothing(capsys):
         raise RuntimeError("row 731846.25")
 
     with pytest.raises(SystemExit) as ended:
-        running.ended(fails)
+        ended(fails)
     assert ended.value.code == 1
     assert capsys.readouterr() == (
         "", "dpreg: failed unexpectedly (RuntimeError); what was charged stays charged\n"
     )  # fmt: skip
     documented = set(map(int, re.findall(r"^(\d+) ", dpreg.cli.__doc__, re.M)))
-    assert documented == {0, 1, 130} | {code for _, code in running.EXIT_CODES}
+    assert documented == {0, 1, 130} | {code for _, code in EXIT_CODES}
 
 
 def test_a_batch_is_checked_whole_before_it_is_charged(run, desk):
@@ -219,7 +218,7 @@ def test_ctrl_c_has_its_exit_code(capsys):
         raise KeyboardInterrupt
 
     with pytest.raises(SystemExit) as ended:
-        running.ended(interrupted)
+        ended(interrupted)
     assert ended.value.code == 130
 
 

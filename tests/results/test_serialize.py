@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import dpreg
 from dpreg.errors import ArgumentError, DataError
-from dpreg.privacy.ledger.receipts import kept
+from dpreg.privacy.ledger.handle import kept
 from dpreg.reporting import write_report
 from dpreg.results.base import from_json, load
 from dpreg.results.claim import STAMP, LedgerPosition, ReleaseRecord

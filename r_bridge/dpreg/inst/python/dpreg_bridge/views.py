@@ -24,7 +24,7 @@ from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import GLMSelectionResults, SelectionResults
 from dpreg.results.summary import Block, Facts, Paragraph
 from dpreg.study.results import AdaptiveStudy, SelectionStudy
-from dpreg.study.simulated import SimulationStudy
+from dpreg.study.simulation import SimulationStudy
 from dpreg_bridge.pages import laid_out
 from dpreg_bridge.unreleased import adaptive_study, selection_study, simulation_study
 
