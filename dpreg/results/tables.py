@@ -89,7 +89,8 @@ def contrast(result: Contrast, alpha: float) -> Grid:
     """Return the table of a test of constraints."""
     table = result.summary_frame(alpha)
     numbers = table.to_numpy()
-    told = _inference(alpha, *numbers[:, :4].T, numbers[:, 4:])
+    coef, error, z, p = numbers[:, :4].T
+    told = _inference(alpha, coef, error, z, p, numbers[:, 4:])
     return _grid(("", map(str, table.index), "l"), *told)
 
 
