@@ -14,7 +14,8 @@ from dpreg.errors import ArgumentError
 from dpreg.estimation.few import PASSES, OpenFew, few_fit
 from dpreg.estimation.held import can_hold, hold_located
 from dpreg.formula.design import Design
-from dpreg.moments import Moments, Vectors, read_moments
+from dpreg.grouped import Vectors
+from dpreg.moments import Moments, read_moments
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.objective import DRAWN
 from dpreg.privacy.protection import Protection

@@ -53,7 +53,8 @@ from dpreg.arrays import Floats
 from dpreg.estimation.held import LocatedHeld, released_minimum
 from dpreg.estimation.location import Location
 from dpreg.estimation.tuning import TUNING
-from dpreg.moments import Moments, Vectors
+from dpreg.grouped import Vectors
+from dpreg.moments import Moments
 from dpreg.privacy.account import Account, Line, Part
 from dpreg.privacy.budget import Budget, decimal_string
 from dpreg.privacy.objective import DRAWN, OBJECTIVE, objective_units

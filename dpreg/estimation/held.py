@@ -31,9 +31,8 @@ from flint import arb
 from dpreg.arrays import Floats
 from dpreg.estimation.location import Location
 from dpreg.estimation.objective import HeldRows, Objective, minimum
-from dpreg.grouped.vectors import whole_rows
+from dpreg.grouped import CELL_BITS, Vectors, to_grid, whole_rows
 from dpreg.looks.rows import PIECE, applied
-from dpreg.moments import CELL_BITS, Vectors, to_grid
 from dpreg.privacy.objective import objective_noise
 from dpreg.sources import LocalSource
 from dpreg.sources.reader import Reader

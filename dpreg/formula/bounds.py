@@ -23,15 +23,6 @@ from dpreg.sources.reader import Reader
 if TYPE_CHECKING:
     from dpreg.privacy.account import Account, Part
 
-__all__ = [
-    "announce",
-    "bounds_sources",
-    "buy_bounds",
-    "check_table",
-    "open_bounds",
-    "with_stand_ins",
-]
-
 _Built = TypeVar("_Built")
 
 _FARTHEST = 2.0**150

@@ -30,8 +30,6 @@ from dpreg.formula.factors import Coded, Factor, Measure
 from dpreg.formula.rows import Product
 from dpreg.running import silenced
 
-__all__ = ["CodedTerm", "FormulaTerms", "code_terms", "read_terms"]
-
 MAX_LENGTH: Final = 100_000
 """Longest formula, in characters."""
 MAX_TERMS: Final = 10_000

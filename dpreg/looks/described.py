@@ -12,7 +12,7 @@ import numpy as np
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
-from dpreg.grouped.grid import CELL_BITS
+from dpreg.grouped import CELL_BITS
 
 __all__ = ["Described", "Trials", "Weights"]
 

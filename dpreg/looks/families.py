@@ -20,7 +20,7 @@ from typing import ClassVar, Final, Protocol
 import numpy as np
 
 from dpreg.arrays import Floats
-from dpreg.grouped.grid import CELL_BITS
+from dpreg.grouped import CELL_BITS
 from dpreg.looks.exact_exp import exp
 
 __all__ = ["FAMILIES", "Binomial", "Family", "Linear", "Poisson", "Terms", "family_of"]

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from dpreg.arrays import Floats
-from dpreg.grouped.grid import CELL_BITS
+from dpreg.grouped import CELL_BITS
 from dpreg.looks.described import Described
 from dpreg.looks.families import Binomial, Family
 from dpreg.looks.point import Point

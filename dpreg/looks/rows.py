@@ -62,8 +62,7 @@ import numpy as np
 from dpreg.arrays import Bools, Floats, Ints
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
-from dpreg.grouped.grid import CELL_BITS, to_grid
-from dpreg.grouped.vectors import Vectors, whole_rows
+from dpreg.grouped import CELL_BITS, Vectors, to_grid, whole_rows
 from dpreg.looks.described import Described
 from dpreg.looks.place import Place
 from dpreg.sources import Chunk

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.arrays import Floats
-from dpreg.grouped.grid import CELL_BITS
+from dpreg.grouped import CELL_BITS
 from dpreg.looks.rows import PIECE, Rows
 from dpreg.sources import Chunk, Integers
 from dpreg.sources.persons import PERSON

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dpreg.arrays import Floats
+from dpreg.grouped import Vectors
 from dpreg.looks.described import Described
 from dpreg.looks.families import Family, Linear
 from dpreg.looks.limits import farthest
@@ -28,7 +29,7 @@ from dpreg.looks.release import Box, Release
 from dpreg.looks.rows import Rows
 from dpreg.looks.solve import pseudo
 from dpreg.looks.sums import Exact, LookTally, exact_sums
-from dpreg.moments import Moments, Vectors, read_moments
+from dpreg.moments import Moments, read_moments
 from dpreg.privacy.fit_noise import FitNoise
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.look_noise import GaussianLook, MatrixLaplaceLook

@@ -17,7 +17,7 @@ from dpreg.formula.design import build_design
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dpreg.formula.matrix import Design
+    from dpreg.formula.design import Design
     from dpreg.results.regression import RegressionResults
 
 __all__ = ["design_rows", "levels_of", "term_places"]

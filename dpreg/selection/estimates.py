@@ -38,7 +38,8 @@ from scipy import linalg
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
-from dpreg.moments import MOMENT_BITS, Moments
+from dpreg.grouped import MOMENT_BITS
+from dpreg.moments import Moments
 from dpreg.privacy.balls import float_above
 from dpreg.privacy.budget import ALL_ROWS
 from dpreg.privacy.mechanisms import draw_index, noise_scale

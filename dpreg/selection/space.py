@@ -28,7 +28,7 @@ __all__ = ["Space", "TermLike", "build_space"]
 
 
 class TermLike(Protocol):
-    """What a space needs to know of a design's term (`dpreg.formula.columns.Term` has it)."""
+    """What a space needs to know of a design's term (`dpreg.formula.design.Term` has it)."""
 
     @property
     def name(self) -> str:

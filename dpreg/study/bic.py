@@ -10,7 +10,8 @@ import numpy as np
 
 from dpreg.arrays import Bools, Floats
 from dpreg.formula.design import Design
-from dpreg.moments import MOMENT_BITS, Moments
+from dpreg.grouped import MOMENT_BITS
+from dpreg.moments import Moments
 from dpreg.selection.scoring import constrained
 from dpreg.selection.space import Space
 

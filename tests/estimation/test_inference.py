@@ -18,7 +18,7 @@ from dpreg.estimation.inference import (
 )
 from dpreg.estimation.noisy_gram import NoisyGram
 from dpreg.estimation.redraws import Redrawn, draws_for
-from dpreg.grouped.grid import MOMENT_BITS
+from dpreg.grouped import MOMENT_BITS
 from dpreg.moments import Moments, accumulate
 from dpreg.privacy.gram_sensitivity import layout
 

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from dpreg.errors import DpregError, FormulaError, SchemaError
-from dpreg.formula.check import Labels, Spline, Values, read_factor
 from dpreg.formula.design import build_design, undeclared
+from dpreg.formula.syntax import Labels, Spline, Values, read_factor
 from dpreg.schema import Schema
 
 SCHEMA = Schema(

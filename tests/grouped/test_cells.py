@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from dpreg.errors import ArgumentError
-from dpreg.grouped.cells import GroupedCells
-from dpreg.grouped.layout import Group, Layout, plain_layout
+from dpreg.grouped import Group, GroupedCells, Layout, plain_layout
 from dpreg.moments import Moments
 
 

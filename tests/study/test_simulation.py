@@ -10,7 +10,8 @@ from oracles.bounds import score_range
 from benchmarks._figures import BETAS, figure, mechanism_table
 from dpreg.api.study import simulation_study
 from dpreg.errors import ArgumentError
-from dpreg.moments import MOMENT_BITS, Moments
+from dpreg.grouped import MOMENT_BITS
+from dpreg.moments import Moments
 from dpreg.privacy.sensitivity import score_grid
 from dpreg.selection.scoring.problem import Problem
 from dpreg.study import simulation

@@ -36,7 +36,8 @@ from numpy.typing import NDArray
 
 from dpreg.arrays import Bools, Floats, Ints, Places
 from dpreg.errors import ArgumentError
-from dpreg.moments import MOMENT_BITS, Moments
+from dpreg.grouped import MOMENT_BITS
+from dpreg.moments import Moments
 from dpreg.privacy.sensitivity import score_grid
 from dpreg.selection.scoring.certificate import LEAST_SCORE, FloatForm, IntegerForm
 from dpreg.selection.scoring.constrained import Candidates, solve, solve_one, vertex_signs

@@ -64,7 +64,8 @@ import flint
 import numpy as np
 
 from dpreg.arrays import Ints
-from dpreg.moments import MOMENT_BITS, Moments
+from dpreg.grouped import MOMENT_BITS
+from dpreg.moments import Moments
 from dpreg.privacy.balls import ball, ceiling, float_above
 from dpreg.privacy.protection import Protection
 from dpreg.privacy.sensitivity import score_grid

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from oracles.l1_ball import RADII, random_moments
 
-from dpreg.moments import MOMENT_BITS, Moments
+from dpreg.grouped import MOMENT_BITS
+from dpreg.moments import Moments
 from dpreg.selection.scoring.certificate import FloatForm, IntegerForm
 from dpreg.selection.scoring.constrained import Candidates, solve, tidy
 from dpreg.selection.scoring.exact import ball_minimum

@@ -13,7 +13,8 @@ from oracles.l1_ball import RADII, enumerate_faces, interior_point, random_momen
 from oracles.scores import quadratic_scores
 
 from dpreg.errors import ArgumentError
-from dpreg.moments import MOMENT_BITS, Moments, accumulate
+from dpreg.grouped import MOMENT_BITS
+from dpreg.moments import Moments, accumulate
 from dpreg.privacy.sensitivity import score_grid
 from dpreg.selection.scoring import exact
 from dpreg.selection.scoring import problem as scores
