@@ -26,9 +26,8 @@ from dpreg.choice import Choice, choose
 from dpreg.errors import DataError
 from dpreg.formula.bounds import announce
 from dpreg.formula.design import Design
-from dpreg.looks.chosen import laws_for_choice, point_of_chosen
 from dpreg.looks.families import Family
-from dpreg.looks.loop import Seen, look, look_at_chosen
+from dpreg.looks.loop import Seen, laws_for_choice, look, look_at_chosen, point_of_chosen
 from dpreg.looks.model import Asked
 from dpreg.looks.plan import Opened, fresh_share
 from dpreg.looks.table import Table

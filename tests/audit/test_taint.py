@@ -19,7 +19,7 @@ from dpreg.choice import Choice, choose
 from dpreg.estimation import sums
 from dpreg.grouped import MOMENT_BITS
 from dpreg.looks import table as looks
-from dpreg.looks.place import place_of
+from dpreg.looks.coordinates import place_of
 from dpreg.privacy.budget import Spend
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.stability import Stability

@@ -44,8 +44,11 @@ import pytest
 from dpreg.api import looks, select_adaptive
 from dpreg.choice import rule
 from dpreg.estimation import aggregate, few, gram, histogram, perturbed, quantile, sums
-from dpreg.looks import chosen, law, limits, locate, loop, place, plan, rows, table
-from dpreg.looks import estimates as estimates_of_looks
+from dpreg.looks import coordinates as place
+from dpreg.looks import law, locate, loop, plan, rows, table
+from dpreg.looks import law as estimates_of_looks
+from dpreg.looks import locate as limits
+from dpreg.looks import loop as chosen
 from dpreg.privacy import gaussian, objective, quantiles, ranks, scale_noise, seeded, vector_noise
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.mechanisms import additive, choice, coins, l2_norm, wishart
