@@ -15,19 +15,6 @@ from dpreg.cells import number, number_text
 from dpreg.errors import SchemaError
 from dpreg.ranges import SIZES, fit
 
-__all__ = [
-    "DATES",
-    "DATES_MEND",
-    "Boolean",
-    "Categorical",
-    "ColumnType",
-    "Numeric",
-    "PersonId",
-    "Unbounded",
-    "is_list",
-    "is_number",
-]
-
 DATES = (datetime.date, datetime.timedelta, np.datetime64, np.timedelta64)
 DATES_MEND = (
     "make a number of the column, such as days since a fixed day "

@@ -15,15 +15,6 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Final
 
-__all__ = [
-    "LEAST_DELTA",
-    "LEAST_EPS",
-    "MOST_EPS",
-    "MOST_ROWS",
-    "SIZES",
-    "fit",
-]
-
 LEAST_EPS: Final = Fraction(1, 10**6)
 """Of a call, and of each of its steps."""
 MOST_EPS: Final = Fraction(10**6)

@@ -17,8 +17,6 @@ from dpreg.cells import Kind, kind_of, number
 from dpreg.columns import DATES_MEND, Boolean, Categorical, ColumnType, Numeric
 from dpreg.errors import ArgumentError, DataError, did_you_mean
 
-__all__ = ["MADE_UP", "HasKinds", "Skeleton", "contradictions", "made_up"]
-
 MADE_UP: Final = "made up"
 """The name of the index of made-up rows, and of its column in a file."""
 

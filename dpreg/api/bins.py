@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.api.inputs import Columns, Grouped, group_codes
+from dpreg.columns import Boolean, Categorical
 from dpreg.errors import ArgumentError, shown
 from dpreg.estimation import histogram
 from dpreg.ranges import SIZES, fit
 from dpreg.request import count
-from dpreg.schema import Boolean, Categorical
 from dpreg.sources import Integers
 
 __all__ = ["BinTally", "Partition", "edges_of", "equal_bins", "fixed_bins"]

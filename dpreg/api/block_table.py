@@ -27,10 +27,11 @@ from numpy.typing import NDArray
 
 from dpreg.api.context import check_schema_names
 from dpreg.api.inputs import group_codes, grouping
+from dpreg.columns import Boolean, Categorical, ColumnType, Unbounded
 from dpreg.errors import ArgumentError
 from dpreg.estimation.blocks import Rows, rows_of
 from dpreg.formula.where import Where, where_of
-from dpreg.schema import Boolean, Categorical, ColumnType, Schema, Unbounded
+from dpreg.schema import Schema
 from dpreg.sources import LocalSource, as_source
 from dpreg.sources.base import find_column
 from dpreg.sources.persons import COIN, Persons

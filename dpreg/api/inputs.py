@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpreg.api.context import check_known_rows, check_schema_names
+from dpreg.columns import Boolean, Categorical, ColumnType, Numeric
 from dpreg.errors import ArgumentError, SchemaError, did_you_mean, shown
 from dpreg.estimation.classic import Estimate
 from dpreg.formula.where import where_of
@@ -22,7 +23,7 @@ from dpreg.privacy.account import Account, Part
 from dpreg.privacy.vector_noise import VECTOR_NOISES, VectorNoise
 from dpreg.request import Request, choice, positive
 from dpreg.results.claim import PrivacyClaim
-from dpreg.schema import Boolean, Categorical, ColumnType, Numeric, Schema
+from dpreg.schema import Schema
 from dpreg.sources import Chunk, Integers, Source, as_source
 from dpreg.sources.persons import Persons
 from dpreg.sources.reader import Reader, showing

@@ -58,12 +58,12 @@ from numpy.typing import NDArray
 
 from dpreg.arrays import Floats, Places
 from dpreg.cells import number
+from dpreg.columns import Numeric
 from dpreg.errors import ArgumentError, SchemaError
 from dpreg.estimation.streams import put_back, start
 from dpreg.estimation.tuning import TUNING
 from dpreg.privacy.ledger.receipts import unnoted
 from dpreg.running import silenced
-from dpreg.schema import Numeric
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

@@ -13,13 +13,14 @@ from typing import Final
 import numpy as np
 
 from dpreg.arrays import Floats
+from dpreg.columns import Numeric
 from dpreg.errors import ArgumentError, shown
 from dpreg.formula.design import Design, build_design
 from dpreg.looks.families import family_of
 from dpreg.looks.model import Model
 from dpreg.planning.detection import Effects
 from dpreg.planning.facts import Facts
-from dpreg.schema import Numeric, Schema
+from dpreg.schema import Schema
 from dpreg.selection.space import Space, build_space
 
 __all__ = ["Stated", "stated"]

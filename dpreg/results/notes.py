@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dpreg.arrays import Floats
+from dpreg.columns import Boolean, Categorical, Numeric
 from dpreg.estimation.tuning import TUNING
 from dpreg.privacy.budget import decimal_string
 from dpreg.privacy.objective import OBJECTIVE
 from dpreg.results.views import has_errors, is_picture
-from dpreg.schema import Boolean, Categorical, Numeric, Schema
+from dpreg.schema import Schema
 
 if TYPE_CHECKING:
     from dpreg.results.claim import PrivacyClaim

@@ -204,8 +204,8 @@ class SparkSource(ClusterSource):
         chosen = []
         for name in columns:
             unread = self.kind(name) in ("datetime", "other")
-            column = plain[f"c{find_column(self.names, name)}"]
-            chosen.append((lit(None).cast("double") if unread else column).alias(name))
+            label = f"c{find_column(self.names, name)}"
+            chosen.append(lit(None).cast("double").alias(label) if unread else plain[label])
         return plain.select(*chosen)
 
 
@@ -279,9 +279,13 @@ class _Sent:
 
 
 def _chunks(batches: Iterable[Any], columns: Mapping[str, ColumnType]) -> Iterator[Chunk]:
+    """Read record batches of these columns, in their order."""
+    import pyarrow as pa
+
     from dpreg.sources.arrow import batch_pieces
 
-    pieces = batch_pieces(((0, batch) for batch in batches), columns, CHUNK_ROWS)
+    named = (pa.RecordBatch.from_arrays(batch.columns, [*columns]) for batch in batches)
+    pieces = batch_pieces(((0, batch) for batch in named), columns, CHUNK_ROWS)
     return (piece.chunk() for piece in pieces)
 
 

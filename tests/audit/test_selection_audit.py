@@ -10,6 +10,7 @@ from oracles import neighbours
 from oracles.neighbours import MECHANISMS, RELATIONS
 
 from dpreg import moments
+from dpreg.grouped import CELL_BITS
 from dpreg.formula import design as matrix
 from dpreg.formula import rows
 from dpreg.privacy import sensitivity
