@@ -184,10 +184,7 @@ class SparkSource(ClusterSource):
     def _total(self, work: PartitionTally, positions: bool, finished: Finished) -> Integers | None:
         frame = self._selected(work.columns)
         with _unlogged(), _job(frame, finished) as done:
-            counts = None
-            if positions:
-                counted = frame.mapInArrow(count_rows, _COUNTS).collect()
-                counts = {row["slot"]: row["rows"] for row in counted}
+            counts = _counted(frame) if positions else None
             sums = frame.mapInArrow(Tallies(work, counts, done), VECTORS)
             for width in _widths(work.tally):
                 # Each row goes, whole, to a task that its slot decides.
@@ -207,6 +204,10 @@ class SparkSource(ClusterSource):
             label = f"c{find_column(self.names, name)}"
             chosen.append(lit(None).cast("double").alias(label) if unread else plain[label])
         return plain.select(*chosen)
+
+
+def _counted(frame: DataFrame) -> dict[int, int]:
+    return {row["slot"]: row["rows"] for row in frame.mapInArrow(count_rows, _COUNTS).collect()}
 
 
 def _widths(tally: Tally) -> tuple[int | None, ...]:
