@@ -4,11 +4,9 @@ from importlib import metadata
 
 from dpreg import datasets, lei2018
 from dpreg.api.aggregate import sample_aggregate
-from dpreg.api.classic import dp_mean, dp_suffstats
-from dpreg.api.glm import dp_glm
+from dpreg.api.classic import dp_mean, dp_quantile, dp_suffstats
 from dpreg.api.histogram import dp_histogram
-from dpreg.api.quantile import dp_quantile
-from dpreg.api.regression import dp_ols
+from dpreg.api.regression import dp_glm, dp_ols
 from dpreg.api.select import dp_select
 from dpreg.api.study import selection_study, simulation_study
 from dpreg.options import (
@@ -28,7 +26,7 @@ from dpreg.planning import plan, plan_glm
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.ledger import Ledger
 from dpreg.reporting import write_report
-from dpreg.results.load import load
+from dpreg.results.base import load
 from dpreg.schema import Schema
 
 __all__ = [

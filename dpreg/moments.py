@@ -42,7 +42,7 @@ from dpreg.grouped import (
     to_grid,
 )
 from dpreg.privacy.budget import ALL_ROWS
-from dpreg.privacy.mechanisms import Coins, groups_of_coins
+from dpreg.privacy.mechanisms.coins import Coins, groups_of_coins
 from dpreg.sources import Chunk, Integers
 from dpreg.sources.persons import COIN
 from dpreg.sources.reader import Reader

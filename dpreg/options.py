@@ -4,39 +4,52 @@ Each call takes such an object, its name alone (``method="pcls"``: all defaults)
 the name and the options, as TOML and R write it (``{"name": "pcls", "radius": 2}``). The call that
 gets it checks the values. Options that used to be arguments of the calls are still taken there for
 one minor version, with a warning (`RETIRED`, `grouped`).
+
+The types of arguments that calls of every kind name in their signatures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping
+import os
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, fields
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dpreg.errors import ArgumentError, DpregDeprecation, did_you_mean, printable, shown
 from dpreg.running import warn
-from dpreg.signatures import Amount, Amounts, Texts
+from dpreg.schema import Schema
 
-__all__ = [
-    "PCLS",
-    "PCPL",
-    "RETIRED",
-    "SSP",
-    "AdaSSP",
-    "Adaptive",
-    "Auto",
-    "Binomial",
-    "Family",
-    "FamilyLike",
-    "Gram",
-    "Method",
-    "MethodLike",
-    "Objective",
-    "Options",
-    "Poisson",
-    "QuasiPoisson",
-    "grouped",
-    "unpacked",
-]
+Amount: TypeAlias = int | float | str | Decimal | Fraction
+"""A number that is taken exactly as typed: 0.1, "0.1", "1e-6", Fraction(1, 3)."""
+
+Amounts: TypeAlias = Amount | Sequence[Amount] | NDArray[np.number]
+"""One such number, or several."""
+
+Texts: TypeAlias = str | Sequence[str]
+"""One word, or several."""
+
+Table: TypeAlias = object
+"""What `dpreg.sources.as_source` takes; many of these have no type that could be named without
+importing their library."""
+
+SchemaLike: TypeAlias = Schema | Mapping[str, object] | str | os.PathLike[str] | None
+"""A schema, a mapping of columns to declarations, or the path of a TOML or JSON file."""
+
+Bins: TypeAlias = int | str | Sequence[float] | NDArray[np.floating]
+"""A number of equal bins, edges, or "private"."""
+
+Cells: TypeAlias = object
+"""A column's name, a list of names, or the cells themselves: an array, list, Series or table."""
+
+Pair: TypeAlias = Sequence[float] | tuple[float, float] | NDArray[np.floating]
+
+Bounds: TypeAlias = Pair | Mapping[str, Pair] | None
+"""(lowest, highest) for every column, or a mapping of names to such pairs."""
 
 
 class Options:

@@ -1,54 +1,294 @@
-"""Frozen requests: every public choice of one call, checked once and passed down the pipeline."""
+"""Frozen requests: every public choice of one call, checked once and passed down the pipeline.
+
+Checks of single arguments, shared by all public calls.
+
+Each returns the value as an exact one, or raises an ArgumentError that names the argument, what it
+got, and what to change.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+import inspect
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
+from dataclasses import dataclass, field, fields
+from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Final
+from functools import wraps
+from typing import Any, Final, ParamSpec, Self, TypeAlias, TypeVar
 
-from dpreg.arguments import (
-    budget_of,
-    choice,
-    column,
-    count,
-    inclusions,
-    names,
-    owned,
-    penalty,
-    positive,
-    renamed_method,
-    text,
-    truth,
-)
-from dpreg.errors import ArgumentError, shown
+from dpreg.columns import LEAST_DELTA, LEAST_EPS, MOST_EPS, MOST_ROWS
+from dpreg.errors import ArgumentError, UnknownArgument, did_you_mean, printable, quotable, shown
+from dpreg.options import grouped
 from dpreg.privacy import seeded
 from dpreg.privacy.account import Account
-from dpreg.privacy.budget import Budget
+from dpreg.privacy.budget import Budget, decimal_string, exact, settled
 from dpreg.privacy.protection import NEIGHBORS, Protection
+from dpreg.running import warn
 
-__all__ = [
-    "SHARES",
-    "Request",
-    "SelectionRequest",
-    "choice",
-    "count",
-    "inclusions",
-    "names",
-    "positive",
-    "text",
-    "truth",
-]
+Arguments: TypeAlias = Mapping[str, Any]
+"""All arguments of a call, by name."""
 
-_METHODS: Final = ("auto", "adaptive", "pcls", "pcpl")
-_CHOICES: Final[Mapping[str, tuple[str | None, ...]]] = {
-    "mechanism": ("auto", "permute-and-flip", "exponential", "laplace"),
-    "units": ("term", "column"),
-    "hierarchy": ("none", "strong"),
-    "fit": ("auto", "same", "fresh", "split", "share", None),
-    "engine": ("auto", "enumerate", "tree"),
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+_MEANT: Final[Mapping[str, tuple[str, ...]]] = {
+    "epsilon": ("eps",),
+    "seed": ("unsafe_seed", "seed"),
+    "random_state": ("unsafe_seed", "seed"),
+    "rng": ("unsafe_seed", "seed"),
+    "df": ("data",),
+    "id": ("person",),
+    "ledger": ("budget",),
+    "groupby": ("by",),
+    "quantiles": ("q",),
+    "subset": ("where",),
+    "query": ("where",),
+    "filter": ("where",),
+    "vcov": ("cov_type",),
+    "lower": ("bounds",),
+    "upper": ("bounds",),
 }
-"""Arguments of a selection that take one of a few words."""
+"""Other libraries' names of arguments, and those that stand for them here."""
+_NO_ROW_ERRORS: Final = (
+    "standard errors of another kind are sums over the rows' residuals, which are not released; "
+    "those that are count sampling and the noise"
+)
+_NOT_HERE: Final[Mapping[str, str]] = {
+    "weights": "all rows count alike here; dp_ols takes weights",
+    "offset": "dp_ols, and dp_glm and dp_select with a family, take an offset",
+    "alpha": "levels of intervals are chosen when they are read, as in conf_int(alpha=0.05)",
+    "missing": "a row with a missing value is left out",
+    "cov_type": _NO_ROW_ERRORS,
+    "cov_kwds": _NO_ROW_ERRORS,
+    "vcov": _NO_ROW_ERRORS,
+    "robust": _NO_ROW_ERRORS,
+    "cluster": _NO_ROW_ERRORS,
+}
+"""Arguments that calls do not have, and why."""
+
+_LEAST_INCLUSIONS: Final = Fraction("1e-200")
+_LONGEST_TERM: Final = 80
+
+
+def refuse_unknown(call: str, known: Collection[str], given: Iterable[str]) -> None:
+    """Raise UnknownArgument for a name that a call lacks, saying which was meant; see no value."""
+    for name in given:
+        if name in known:
+            continue
+        head = f"{call}() has no argument {shown(printable(name))}"
+        meant = [one for one in _MEANT.get(name, ()) if one in known]
+        if meant:
+            seeded = "; results with it can be repeated and are not private"
+            raise UnknownArgument(
+                f"{head}; did you mean {meant[0]!r}?{seeded if meant[0] == 'unsafe_seed' else ''}"
+            )
+        why = _NOT_HERE.get(name)
+        raise UnknownArgument(f"{head}: {why}." if why else head + did_you_mean(name, known))
+
+
+def arguments_of(
+    call: Callable[..., Any],
+    signature: inspect.Signature,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> dict[str, Any]:
+    """Return what a public call was given, by name; refuse what it lacks, seeing no value.
+
+    The call itself does nothing: Python names by it what is missing.
+    """
+    grouped(call.__name__, kwargs)
+    refuse_unknown(call.__name__, signature.parameters, kwargs)
+    call(*args, **kwargs)
+    return dict(signature.bind_partial(*args, **kwargs).arguments)
+
+
+def defaults_of(signature: inspect.Signature) -> dict[str, Any]:
+    """Return the defaults of a call's arguments."""
+    named = signature.parameters.items()
+    return {name: one.default for name, one in named if one.default is not one.empty}
+
+
+def answered_by(
+    answer: Callable[[Arguments], _R],
+) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Make a public call that no account is charged for: its signature and page are declared.
+
+    `answer` gets all arguments by name.
+    """
+
+    def declared(call: Callable[_P, _R]) -> Callable[_P, _R]:
+        signature = inspect.signature(call)
+
+        @wraps(call)
+        def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            return answer(defaults_of(signature) | arguments_of(call, signature, args, kwargs))
+
+        return wrapped
+
+    return declared
+
+
+def known_alone(call: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Wrap a public call that no account is charged for: arguments that it lacks are refused."""
+    known = inspect.signature(call).parameters
+
+    @wraps(call)
+    def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        grouped(call.__name__, kwargs)
+        refuse_unknown(call.__name__, known, kwargs)
+        return call(*args, **kwargs)
+
+    return wrapped
+
+
+def settle_budget(arguments: MutableMapping[str, Any]) -> tuple[str, ...]:
+    """Put for an eps and a delta of arithmetic what they stand for, and return notes that say so.
+
+    What stands there afterwards is used, charged, claimed and recorded.
+    """
+    notes = []
+    for name in ("eps", "delta"):
+        value = arguments.get(name)
+        taken = settled(value)
+        if taken is not value and isinstance(taken, Decimal):
+            arguments[name] = taken
+            notes.append(
+                f"{name} had more digits than anybody types, as sums and quotients do: "
+                f"{decimal_string(Fraction(taken))} was taken, charged and claimed. Text is taken "
+                "to its last digit."
+            )
+    return tuple(notes)
+
+
+def text(value: object, name: str) -> str:
+    """Return `value` if it is a string, else raise ArgumentError."""
+    if not isinstance(value, str):
+        raise ArgumentError(f"{name} must be a string; got {type(value).__name__}.")
+    return value
+
+
+def truth(value: object, name: str) -> bool:
+    """Return `value` if it is True or False, else raise ArgumentError."""
+    if not isinstance(value, bool):
+        raise ArgumentError(f"{name} must be True or False.")
+    return value
+
+
+def choice(value: object, name: str, allowed: tuple[Any, ...]) -> Any:
+    """Return `value` if it is one of `allowed`, else raise ArgumentError listing them."""
+    if isinstance(value, str | None) and value in allowed:
+        return value
+    listed = ", ".join(repr(item) for item in allowed)
+    raise ArgumentError(f"{name} must be one of {listed}; got {shown(value)}.")
+
+
+def count(value: object, name: str, least: int = 1) -> int:
+    """Return `value` if it is an integer of at least `least`, else raise ArgumentError."""
+    number = exact(value, name)
+    if number.denominator != 1 or number < least:
+        raise ArgumentError(f"{name} must be an integer of at least {least}; got {shown(value)}.")
+    return int(number)
+
+
+def optional(value: object, name: str, check: Callable[..., Any], *rest: Any) -> Any:
+    """Return None for None, and anything else as `check` does."""
+    return None if value is None else check(value, name, *rest)
+
+
+def positive(value: object, name: str, most: Fraction | None = None) -> Fraction:
+    """Return `value` exactly if it lies in (0, most], else raise ArgumentError."""
+    number = exact(value, name)
+    if number <= 0 or (most is not None and number > most):
+        upper = "" if most is None else f" and at most {most}"
+        raise ArgumentError(f"{name} must be above 0{upper}; got {shown(value)}.")
+    return number
+
+
+def budget_of(eps: object, delta: object) -> Budget:
+    """Return what a call may cost; reject what lies beyond `dpreg.columns`."""
+    whole, part = positive(eps, "eps"), exact(delta, "delta")
+    if not LEAST_EPS <= whole <= MOST_EPS:
+        raise ArgumentError(
+            f"eps must lie between 1e-6 and 1e6; got {shown(eps)}. Less buys nothing but noise, "
+            "and more promises nothing."
+        )
+    if 0 < part < LEAST_DELTA:
+        raise ArgumentError(
+            f"delta must be 0, or at least 1e-300; got {shown(delta)}. Leave it out for a promise "
+            "without one."
+        )
+    return Budget(whole, delta)  # type: ignore[arg-type]
+
+
+def owned(value: object) -> int:
+    """Return `contributions`, the most rows that one person may own, if it is plausible."""
+    number = count(value, "contributions")
+    if number > MOST_ROWS:
+        raise ArgumentError(
+            f"contributions must be at most {MOST_ROWS:,}; got {shown(value)}. Let person= name a "
+            "column of ids, and use fewer rows of each."
+        )
+    return number
+
+
+def inclusions(value: object, name: str = "false_inclusions") -> Fraction:
+    """Return an expected number of useless terms that a penalty can be computed for."""
+    number = positive(value, name)
+    if number < _LEAST_INCLUSIONS:
+        raise ArgumentError("false_inclusions must be at least 1e-200: less is never seen.")
+    return number
+
+
+def column(person: object) -> str | None:
+    """Return the name of the column that says whose a row is, or None."""
+    if person is not None and not isinstance(person, str):
+        raise ArgumentError(
+            f"person must be the name of the column of ids; got {type(person).__name__}."
+        )
+    return person
+
+
+def penalty(value: object, name: str = "penalty") -> Fraction | str:
+    """Return a penalty: "auto", "bic", or a number of at least 0."""
+    if isinstance(value, str) and value in ("auto", "bic"):
+        return value
+    try:
+        number = exact(value, name)
+    except ArgumentError:
+        raise ArgumentError(
+            f'penalty must be "auto", "bic" or a finite number; got {shown(value)}.'
+        ) from None
+    if number < 0:
+        raise ArgumentError(f"penalty must be at least 0; got {shown(value)}.")
+    return number
+
+
+def names(value: object, name: str) -> tuple[str, ...]:
+    """Return term names as a tuple, else raise ArgumentError."""
+    if isinstance(value, str):
+        one = value if quotable(value) and len(value) <= _LONGEST_TERM else "x"
+        raise ArgumentError(f'{name} must be a tuple of term names, such as ("{one}",).')
+    if not isinstance(value, Iterable):
+        raise ArgumentError(f"{name} must hold term names (strings); got {type(value).__name__}.")
+    listed = tuple(value)
+    if not all(isinstance(item, str) for item in listed):
+        raise ArgumentError(f"{name} must hold term names (strings).")
+    return listed
+
+
+def renamed_method(method: object) -> object:
+    """Return a method by today's name, with a warning where it is one of dpreg 0.2."""
+    if method != "staged":
+        return method
+    warn('method="staged" is now method="adaptive".')
+    return "adaptive"
+
+
+def method_of(value: object, name: str, allowed: tuple[str, ...]) -> str:
+    """Return a method by today's name, if it is one of `allowed`."""
+    return str(choice(renamed_method(value), name, allowed))
+
+
 SHARES: Final[Mapping[str, Fraction]] = {
     "bounds": Fraction(1, 10),
     "radius": Fraction(1, 10),
@@ -73,6 +313,57 @@ says so.
 """
 
 
+def _radius(radius: object, clip: Fraction) -> Fraction | None:
+    if radius is None:
+        return clip
+    if isinstance(radius, str) and radius == "private":
+        return None
+    number = positive(radius, "radius")
+    if not Fraction(1, 2**64) <= number / clip <= 2**64:
+        raise ArgumentError("radius must lie between 2**-64 and 2**64 times clip.")
+    return number
+
+
+def _sigma2(sigma2: object, name: str) -> Fraction | str | None:
+    if sigma2 is None or (isinstance(sigma2, str) and sigma2 == "private"):
+        return sigma2
+    return positive(sigma2, name)
+
+
+def _shares(shares: Mapping[str, object] | None, name: str) -> Mapping[str, Fraction]:
+    checked = {}
+    if shares is None:
+        return {}
+    if not isinstance(shares, Mapping):
+        raise ArgumentError(
+            'shares must be a mapping of steps to parts of eps, such as {"fit": 0.2}; got '
+            f"{type(shares).__name__}."
+        )
+    for step, share in shares.items():
+        if step not in SHARES:
+            raise ArgumentError(f"shares may name {', '.join(SHARES)}; got {shown(step)}.")
+        checked[step] = positive(share, f"shares[{step!r}]")
+    if sum(checked.values()) >= 1:
+        raise ArgumentError("shares must add up to less than 1: the selection needs the rest.")
+    return checked
+
+
+def bounds_alone(shares: Mapping[str, Any] | None, name: str) -> Mapping[str, Fraction]:
+    """Return the shares of a call that has one, that of the bounds."""
+    given = dict(shares or {})
+    share = positive(given.pop("bounds", SHARES["bounds"]), "shares['bounds']")
+    if given:
+        raise ArgumentError("shares may name 'bounds', where the schema leaves some out.")
+    if share >= 1:
+        raise ArgumentError("shares['bounds'] must be below 1: the coefficients need the rest.")
+    return {"bounds": share} if shares else {}
+
+
+def checked(check: Callable[..., Any], *rest: Any) -> Any:
+    """Make a field of a request that is the argument of its name, as `check` returns it."""
+    return field(metadata={"check": lambda value, name: check(value, name, *rest)})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """What every public call lets its caller choose, as exact values.
@@ -92,6 +383,25 @@ class Request:
     budget: Budget
     protection: Protection
     seed: int | None
+
+    @classmethod
+    def of(cls, call: Arguments) -> Self:
+        """Check every argument; errors name the argument and say how to put it right."""
+        fields_of = cls.common(call)
+        for one in fields(cls):
+            if "check" in one.metadata:
+                fields_of[one.name] = one.metadata["check"](call[one.name], one.name)
+        request = cls(**cls.settled(fields_of, call))
+        request.check()
+        return request
+
+    @classmethod
+    def settled(cls, told: dict[str, Any], call: Arguments) -> dict[str, Any]:
+        """Return all fields, those too that depend on several arguments."""
+        return told
+
+    def check(self) -> None:
+        """Refuse arguments that do not go together."""
 
     @staticmethod
     def common(call: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,55 +426,91 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SelectionRequest(Request):
+class FormulaRequest(Request):
+    """What a call of a formula lets its caller choose."""
+
+    formula: str = checked(text)
+    shares: Mapping[str, Fraction] = checked(bounds_alone)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionRequest(FormulaRequest):
     """Everything that a caller of `dpreg.dp_select` chose, as exact values.
 
     ``radius`` is None for "private"; ``penalty`` is "auto", "bic" or a number; ``sigma2`` is None,
     "private" or a number; ``fit`` is "auto" only where the method is.
     """
 
-    formula: str
-    method: str
-    mechanism: str
-    units: str
-    keep: tuple[str, ...]
-    max_terms: int | None
-    hierarchy: str
+    method: str = checked(method_of, ("auto", "adaptive", "pcls", "pcpl"))
+    mechanism: str = checked(choice, ("auto", "permute-and-flip", "exponential", "laplace"))
+    units: str = checked(choice, ("term", "column"))
+    keep: tuple[str, ...] = checked(names)
+    max_terms: int | None = checked(optional, count, 0)
+    hierarchy: str = checked(choice, ("none", "strong"))
+    clip: Fraction = checked(positive, Fraction(1))
+    center: bool = checked(truth)
+    penalty: Fraction | str = checked(penalty)
+    sigma2: Fraction | str | None = checked(_sigma2)
+    false_inclusions: Fraction = checked(inclusions)
+    shares: Mapping[str, Fraction] = checked(_shares)
+    draws: int = checked(count)
+    fit: str | None = checked(choice, ("auto", "same", "fresh", "split", "share", None))
+    engine: str = checked(choice, ("auto", "enumerate", "tree"))
     radius: Fraction | None
     radius_source: str
-    clip: Fraction
-    center: bool
-    penalty: Fraction | str
-    sigma2: Fraction | str | None
-    false_inclusions: Fraction
-    shares: Mapping[str, Fraction]
-    draws: int
-    fit: str | None
-    engine: str
 
     @classmethod
-    def of(cls, call: Mapping[str, Any]) -> SelectionRequest:
-        """Check every argument and return the request; errors say which to change, and how."""
-        formula = text(call["formula"], "formula")
+    def settled(cls, told: dict[str, Any], call: Arguments) -> dict[str, Any]:
+        """Settle the radius by the clip, and the way of fitting by the method."""
         if call.get("noise") is not None:
             raise ArgumentError("noise: a selection takes the one with the least error itself.")
-        whole = positive(call["clip"], "clip", Fraction(1))
-        radius = call["radius"]
-        request = cls(
-            **cls.common(call),
-            **{name: choice(call[name], name, allowed) for name, allowed in _CHOICES.items()},
-            method=choice(renamed_method(call["method"]), "method", _METHODS),
-            **{name: check(call[name]) for name, check in _CHECKS.items()},
-            formula=formula,
-            clip=whole,
-            radius=_radius(radius, whole),
-            radius_source={None: "default", "private": "private"}.get(
-                radius if isinstance(radius, str | None) else "", "given"
-            ),
+        radius, sources = call["radius"], {None: "default", "private": "private"}
+        told["radius"] = _radius(radius, told["clip"])
+        source = radius if isinstance(radius, str | None) else ""
+        told["radius_source"] = sources.get(source, "given")
+        if told["fit"] == "auto" != told["method"]:
+            told["fit"] = "fresh" if told["method"] == "adaptive" else "split"
+        return told
+
+    def check(self) -> None:
+        """Refuse arguments that do not go together."""
+        looks, papers = self.method == "adaptive", self.method in ("pcls", "pcpl")
+        if looks and self.papers:
+            raise ArgumentError(
+                f'method="adaptive" has no {", ".join(self.papers)}: leave out what belongs to '
+                '"pcls" and "pcpl", or name one of these.'
+            )
+        if looks and self.fit == "share":
+            raise ArgumentError(
+                'fit="share" belongs to "pcls" and "pcpl": with method="adaptive" use fit="fresh", '
+                'one more look at the chosen columns, "same" or None.'
+            )
+        if self.fit == "split" and not papers and not self.papers:
+            raise ArgumentError(
+                'fit="split" belongs to "pcls" and "pcpl": looks fit the chosen terms by '
+                'fit="fresh", further looks at all rows. Use that; a linear model may name one of '
+                "these methods."
+            )
+        if papers and self.fit in ("same", "fresh"):
+            raise ArgumentError(
+                f'fit="{self.fit}" needs method="adaptive": use fit="split", "share" or None.'
+            )
+        if self.method == "pcpl" and self.budget.delta == 0:
+            raise ArgumentError('method="pcpl" needs delta above 0, such as delta=1e-6.')
+        protection = self.protection
+        rows_cross_halves = (
+            protection.contributions > 1
+            and protection.neighbors == "add-remove"
+            and protection.person is None
         )
-        request = replace(request, fit=_usual_fit(request))
-        _check_together(request)
-        return request
+        if self.method == "pcpl" and self.fit == "split" and rows_cross_halves:
+            raise ArgumentError(
+                'method="pcpl" with fit="split" is not proved under neighbors="add-remove" with '
+                "contributions above 1, unless person= keeps a person's rows together: use "
+                'fit="share", fit=None or method="pcls".'
+            )
+        if self.penalty == "bic" and self.sigma2 is None:
+            raise ArgumentError('penalty="bic" needs sigma2, a number or "private".')
 
     @property
     def papers(self) -> tuple[str, ...]:
@@ -186,100 +532,3 @@ class SelectionRequest(Request):
         if self.radius is None:
             raise ArgumentError("the radius is estimated privately and not known yet.")
         return self.radius / self.clip
-
-
-def _usual_fit(request: SelectionRequest) -> str | None:
-    """Return the way of fitting, the method's own where none was named."""
-    usual = {"auto": "auto", "adaptive": "fresh"}
-    return usual.get(request.method, "split") if request.fit == "auto" else request.fit
-
-
-def _check_adaptive(request: SelectionRequest) -> None:
-    if request.papers:
-        raise ArgumentError(
-            f'method="adaptive" has no {", ".join(request.papers)}: leave out what belongs to '
-            '"pcls" and "pcpl", or name one of these.'
-        )
-    if request.fit == "share":
-        raise ArgumentError(
-            'fit="share" belongs to "pcls" and "pcpl": with method="adaptive" use fit="fresh", one '
-            'more look at the chosen columns, "same" or None.'
-        )
-
-
-def _check_together(request: SelectionRequest) -> None:
-    if request.method == "adaptive":
-        _check_adaptive(request)
-    if request.fit == "split" and request.method in ("auto", "adaptive") and not request.papers:
-        raise ArgumentError(
-            'fit="split" belongs to "pcls" and "pcpl": looks fit the chosen terms by fit="fresh", '
-            "further looks at all rows. Use that; a linear model may name one of these methods."
-        )
-    if request.method in ("pcls", "pcpl") and request.fit in ("same", "fresh"):
-        raise ArgumentError(
-            f'fit="{request.fit}" needs method="adaptive": use fit="split", "share" or None.'
-        )
-    if request.method == "pcpl" and request.budget.delta == 0:
-        raise ArgumentError('method="pcpl" needs delta above 0, such as delta=1e-6.')
-    protection = request.protection
-    rows_cross_halves = (
-        protection.contributions > 1
-        and protection.neighbors == "add-remove"
-        and protection.person is None
-    )
-    if request.method == "pcpl" and request.fit == "split" and rows_cross_halves:
-        raise ArgumentError(
-            'method="pcpl" with fit="split" is not proved under neighbors="add-remove" with '
-            "contributions above 1, unless person= keeps a person's rows together: use "
-            'fit="share", fit=None or method="pcls".'
-        )
-    if request.penalty == "bic" and request.sigma2 is None:
-        raise ArgumentError('penalty="bic" needs sigma2, a number or "private".')
-
-
-def _radius(radius: object, clip: Fraction) -> Fraction | None:
-    if radius is None:
-        return clip
-    if isinstance(radius, str) and radius == "private":
-        return None
-    number = positive(radius, "radius")
-    if not Fraction(1, 2**64) <= number / clip <= 2**64:
-        raise ArgumentError("radius must lie between 2**-64 and 2**64 times clip.")
-    return number
-
-
-def _sigma2(sigma2: object) -> Fraction | str | None:
-    if sigma2 is None or (isinstance(sigma2, str) and sigma2 == "private"):
-        return sigma2
-    return positive(sigma2, "sigma2")
-
-
-def _shares(shares: Mapping[str, object] | None) -> Mapping[str, Fraction]:
-    checked = {}
-    if shares is None:
-        return {}
-    if not isinstance(shares, Mapping):
-        raise ArgumentError(
-            'shares must be a mapping of steps to parts of eps, such as {"fit": 0.2}; got '
-            f"{type(shares).__name__}."
-        )
-    for step, share in shares.items():
-        if step not in SHARES:
-            raise ArgumentError(f"shares may name {', '.join(SHARES)}; got {shown(step)}.")
-        checked[step] = positive(share, f"shares[{step!r}]")
-    if sum(checked.values()) >= 1:
-        raise ArgumentError("shares must add up to less than 1: the selection needs the rest.")
-    return checked
-
-
-_CHECKS: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "center": lambda value: truth(value, "center"),
-    "keep": lambda value: names(value, "keep"),
-    "max_terms": lambda value: None if value is None else count(value, "max_terms", 0),
-    "penalty": penalty,
-    "sigma2": _sigma2,
-    "false_inclusions": inclusions,
-    "shares": _shares,
-    "draws": lambda value: count(value, "draws"),
-}
-"""The other arguments of a selection, and how each is checked."""

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 import dpreg
+from dpreg.api.classic import QuantileRequest
 from dpreg.api.histogram import HistogramRequest
 from dpreg.api.inputs import Choices
-from dpreg.api.quantile import QuantileRequest
 from dpreg.api.regression import OLSRequest
 from dpreg.errors import ArgumentError
 from dpreg.looks.model import Asked
@@ -66,7 +66,7 @@ def test_a_bad_argument_is_named(call, wrong):
 @pytest.mark.parametrize("call", [dpreg.dp_select, dpreg.dp_ols])
 def test_every_argument_that_changes_the_noise_is_in_the_request(call):
     """All but the data, what describes or shows them, the account, and what became a value."""
-    apart = {"data", "schema", "budget", "analyst", "progress", "where", "shares"}
+    apart = {"data", "schema", "budget", "analyst", "progress", "where"}
     apart |= {"cov_type"}  # it decides which method
     became = {"eps", "delta", "neighbors", "contributions", "person", "unsafe_seed"}
     held = {field.name for field in dataclasses.fields(CALLS[call])}

@@ -1,29 +1,587 @@
 """`sample_aggregate`: any estimator made private, by averaging it over random blocks of rows.
 
-Tested in `tests/api/test_blockwise.py`.
+What blocks are taken from: lists, arrays, or declared columns of a table, brought here once.
+
+*Statement.* What the estimator gets of one block is a function of that block's rows, of the schema
+and of the type of `data`: so one person's rows change the values of the blocks that they are in,
+and no others. `dpreg.estimation.blocks` rests on this.
+
+*Proof.* Only declared columns are taken from a table, a frame or a mapping. Each cell is read on
+its own, as declared (`dpreg.cells`); a column's type follows from its declaration; categories are
+the schema's levels; the frame that blocks are taken from is made here, without ``attrs``, and its
+labels are 0, 1, 2, ... in every block. A Series comes as float64, or as `schema` declares its name.
+An array comes as float64, cell by cell; an item of a list is handed over as it is.
+
+The container's own types would not do: pandas turns a column of integers into one of floats, or of
+objects, as soon as one cell is missing, and a category that a single row has is listed in every
+block.
+
+The steps of `sample_aggregate` except the estimator: check, charge, draw the blocks, release.
+
+Whoever runs the estimator sends the blocks' values in between: `dpreg.api.aggregate` for Python,
+and the R package for functions of R, which must not run inside a call of Python's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import inspect
+import math
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import cycle
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from dpreg.api.block_table import block_table
-from dpreg.api.blockwise import Aggregate
-from dpreg.api.recorded import recorded
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpreg.api.context import check_schema_names, recorded
+from dpreg.api.inputs import Bought, Choices, estimate_fields, group_codes, grouping
+from dpreg.arrays import Floats
+from dpreg.columns import Boolean, Categorical, ColumnType, Unbounded
 from dpreg.errors import ArgumentError
-from dpreg.estimation.blocks import Estimator, block_values, time_limits_work
-from dpreg.signatures import Amount, Bounds, SchemaLike, Table
-from dpreg.sources.persons import Persons
+from dpreg.estimation import blocks as aggregate
+from dpreg.estimation.blocks import (
+    AGGREGATES,
+    Estimator,
+    Limits,
+    Rows,
+    block_values,
+    limits_of,
+    rows_of,
+    time_limits_work,
+)
+from dpreg.estimation.histogram import count_noise
+from dpreg.estimation.sums import Estimate
+from dpreg.formula.where import Where, where_of
+from dpreg.options import Amount, Bounds, SchemaLike, Table
+from dpreg.privacy.account import Part
+from dpreg.privacy.budget import Budget
+from dpreg.privacy.mechanisms.coins import block_seeds
+from dpreg.privacy.noise import VectorNoise
+from dpreg.request import Arguments, checked, choice, count, defaults_of, optional, positive, truth
+from dpreg.results.claim import PrivacyClaim
+from dpreg.results.classic import ClassicResults
+from dpreg.schema import Schema
+from dpreg.sources import LocalSource, as_source
+from dpreg.sources.base import find_column
+from dpreg.sources.persons import COIN, Persons
+from dpreg.sources.reader import Reader, showing
+from dpreg.sources.table import mapping_source
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
-    from dpreg.results.classic import ClassicResults
 
-__all__ = ["sample_aggregate"]
+_CLUSTERS: Final = ("dask", "dask_expr", "pyspark")
 
 
-@recorded
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The column that groups the rows, if any: public facts."""
+
+    name: str | None = None
+    how: ColumnType | None = None
+    levels: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, by: str | None, schema: Schema) -> Groups:
+        """Take the column's levels from the schema."""
+        return cls() if by is None else cls(by, *grouping(by, schema))
+
+    @property
+    def lines(self) -> int:
+        """Number of groups; 1 without a column."""
+        return max(len(self.levels), 1)
+
+
+class BlockTable:
+    """Rows of which blocks are taken: a list's, an array's, or columns that are brought here.
+
+    Blocks of columns are DataFrames, or Series where `one` column was given as such.
+
+    Attributes
+    ----------
+    groups : Groups
+    by_person : bool
+        Whether they are the kept rows of persons, who have coins.
+    tested : bool
+        Whether rows that fail a test are in no block.
+    """
+
+    def __init__(
+        self,
+        held: Rows | None,
+        reader: Reader | None = None,
+        columns: Mapping[str, ColumnType] | None = None,
+        groups: Groups | None = None,
+        where: Where | None = None,
+        *,
+        one: bool = False,
+    ) -> None:
+        self._held, self._reader, self._where, self._one = held, reader, where, one
+        self._columns = dict(columns or {})
+        self._categories = {
+            name: pd.CategoricalDtype(list(how.levels))
+            for name, how in self._columns.items()
+            if isinstance(how, Categorical)
+        }
+        self.groups = groups or Groups()
+        self.by_person = reader is not None and reader.persons is not None
+        self.tested = where is not None
+        if reader is not None:
+            reader.settle(self._columns)
+            reader.require(1)
+        self._labels = np.zeros(0 if held is None else held.count, dtype=np.int64)
+        self._coins: NDArray[np.float64] | None = None
+
+    @property
+    def passes(self) -> int:
+        """How often the rows were gone through, once the call is done."""
+        return 1 if self._reader is None else self._reader.passes
+
+    def count(self) -> int | None:
+        """Count the rows before they are read; None where only reading them tells."""
+        if self._reader is None:
+            return self.rows.count
+        source = self._reader.source
+        return None if source.rows is None and not source.rereadable else self._reader.rows
+
+    @property
+    def rows(self) -> Rows:
+        """The rows, once they are here."""
+        assert self._held is not None
+        return self._held
+
+    def labels(self) -> NDArray[np.int64]:
+        """Return each row's group: -1 for none, 0 without grouping."""
+        return self._labels
+
+    def coins(self) -> NDArray[np.float64] | None:
+        """Return the coins of the persons whose rows they are, where that is known."""
+        return self._coins
+
+    def read(self) -> int:
+        """Have the rows here, and return their number."""
+        if self._reader is None:
+            return self.rows.count
+        parts: dict[str, list[NDArray[Any]]] = {name: [] for name in self._columns}
+        coins: list[NDArray[np.float64]] = [np.zeros(0)]
+        passing: list[NDArray[np.bool_]] = [np.zeros(0, dtype=np.bool_)]
+        for chunk in self._reader.chunks(self._columns, "rows"):
+            for name in self._columns:
+                parts[name].append(chunk[name])
+            if self._where is not None:
+                passing.append(self._where.passes(chunk))
+            if self.by_person:
+                coins.append(chunk[COIN])
+        # Concatenated even where there is one: a chunk may be a view of the caller's table.
+        cells = {
+            name: np.concatenate([np.zeros(0, _cell_type(self._columns[name])), *parts.pop(name)])
+            for name in self._columns
+        }
+        frame = pd.DataFrame({name: self._column(name, values) for name, values in cells.items()})
+        self._held = rows_of(frame.iloc[:, 0] if self._one else frame)
+        if self.by_person:
+            self._coins = np.concatenate(coins)
+        self._labels = (
+            np.zeros(len(frame), dtype=np.int64)
+            if self.groups.name is None
+            else group_codes(cells[self.groups.name])
+        )
+        if self._where is not None:
+            self._labels[~np.concatenate(passing)] = -1
+        return len(frame)
+
+    def _column(self, name: str, cells: NDArray[Any]) -> Any:
+        match self._columns[name]:
+            case Categorical():
+                return pd.Categorical.from_codes(cells, dtype=self._categories[name])
+            case Boolean():
+                return pd.arrays.BooleanArray(cells == 1, np.isnan(cells))
+            case _:
+                return cells
+
+
+def block_table(
+    data: Any,
+    by: Any = None,
+    schema: Any = None,
+    progress: bool | None = None,
+    persons: Persons | None = None,
+    where: str | None = None,
+) -> BlockTable:
+    """Settle from public facts what blocks are taken from; read no row.
+
+    Parameters
+    ----------
+    data : array, list, Series; or what `dpreg.sources.as_source` takes
+        Of the latter those that this process can read: blocks are DataFrames of the columns that
+        `schema` declares.
+    by : str or None
+        A column whose levels `schema` declares.
+    schema : what `Schema.from_any` takes
+    progress : bool or None
+        As for `Reader`.
+    persons : Persons or None
+        Whose rows they are: a column of a table.
+    where : str or None
+        As for `where_of`: rows that fail are in no group, and so in no block.
+
+    Raises
+    ------
+    ArgumentError, SchemaError, DataError
+    """
+    showing(progress)
+    declared = Schema.from_any(schema)
+    if by is not None and not isinstance(by, str):
+        raise ArgumentError("by must be the name of a column of the data.")
+    if isinstance(data, np.ndarray | list | pd.Series):
+        _check_without_columns(by, persons, where)
+    if isinstance(data, np.ndarray | list):
+        if declared:
+            raise ArgumentError(
+                f"data is {'a list' if isinstance(data, list) else 'an array'}, whose items are "
+                "rows without columns, and schema declares columns: leave schema out; or give a "
+                "DataFrame or mapping, or for several files a glob, a folder, or a tuple of paths."
+            )
+        return BlockTable(rows_of(data))
+    if isinstance(data, pd.Series):
+        name = data.name if isinstance(data.name, str) else "x"
+        held = Reader(mapping_source({name: data}), progress)
+        return BlockTable(None, held, {name: declared.get(name, Unbounded())}, one=True)
+    spread = type(data).__module__.partition(".")[0] in _CLUSTERS
+    source = None if spread else as_source(data)
+    if not isinstance(source, LocalSource):
+        raise ArgumentError(
+            f"data is a {type(data).__name__}, whose rows are spread over a cluster, and an "
+            "estimator needs a block's rows together. Bring the columns that it needs here, by "
+            ".compute() of a Dask or .toPandas() of a Spark DataFrame; or call dp_mean, "
+            "dp_quantile, dp_histogram or dp_suffstats, which add up where the rows are."
+        )
+    if not declared:
+        raise ArgumentError(
+            "schema must declare the columns that the estimator is to get of this table: what is "
+            "inferred from rows would make a block's value depend on other blocks."
+        )
+    check_schema_names(declared, source)
+    test, names = where_of(where, declared), {*source.names}
+    wanted = {*(() if test is None else test.columns), *(() if by is None else (by,))}
+    columns: dict[str, ColumnType] = {
+        name: how for name, how in declared.items() if name in names | wanted
+    }
+    if not columns:
+        find_column(source.names, next(iter(declared)))
+    reader = Reader(source, progress, persons)
+    return BlockTable(None, reader, columns, Groups.of(by, declared), test)
+
+
+def _check_without_columns(by: object, persons: object, where: object) -> None:
+    """Refuse what names columns of rows that have none."""
+    for name, given in (("by", by), ("person", persons)):
+        if given is not None:
+            raise ArgumentError(
+                f"{name} must be the name of a column of a DataFrame, mapping or table."
+            )
+    if where is not None:
+        raise ArgumentError("where tests columns of a DataFrame, mapping or table.")
+
+
+def _cell_type(how: ColumnType) -> type[np.generic]:
+    """Return the dtype in which chunks hold a column's cells."""
+    return np.int32 if isinstance(how, Categorical) else np.float64
+
+
+Indices = NDArray[np.intp]
+
+_COUNT_SHARE: Final = Fraction(1, 50)
+"""The part of eps that buys the number of rows for the number of blocks, where it is private."""
+
+_MOST_BLOCKS: Final = 10**7
+_MOST_DOUBT: Final = 10**6
+"""Standard error, in rows, of the noisy number of rows beyond which it says too little."""
+_DOUBT: Final = 4
+"""Standard errors of the number of rows below which it may be next to nothing."""
+
+_LONGEST: Final = Fraction(10**6)
+"""Seconds of a time limit: waiting for a process counts in milliseconds, in 31 bits."""
+
+_BIAS: Final = (
+    "Intervals do not account for bias that remains in the blocks' estimates. A block on which the "
+    "estimator fails counts as the midpoint of the bounds."
+)
+_NEAR: Final = 4.0
+"""Standard errors from the midpoint within which an aggregate lies at it."""
+_AT_MIDPOINT: Final = 1e-5
+"""Or this part of half the bounds' width: so far a window about it reaches."""
+_NO_SPREAD: Final = 1e-3
+"""Spread of block values, as a part of half the bounds' width, that is next to nothing."""
+
+
+def _blocks_of(blocks: object, name: str) -> int:
+    """Return a number of blocks."""
+    if (number := count(blocks, name)) > _MOST_BLOCKS:
+        raise ArgumentError(f"{name} must be at most {_MOST_BLOCKS:,}.")
+    return number
+
+
+def _seconds(timeout: object, name: str) -> float:
+    """Return the seconds of a time limit."""
+    return float(positive(timeout, name, _LONGEST))
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """The blocks of one group, or of all rows, whose values are wanted.
+
+    Attributes
+    ----------
+    rows : list of B index arrays
+    seeds : list of B int
+        Of the random numbers of each block's estimator.
+    """
+
+    rows: list[Indices]
+    seeds: list[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aggregate(Choices):
+    """What a call asks for, except the estimator and the rows.
+
+    Attributes
+    ----------
+    aggregation : str
+        One of `AGGREGATES`.
+    blocks : int or None
+    correct_bias : bool
+    timeout : float or None
+        Seconds for all that is done with one block.
+    names : tuple of str
+        Of the d numbers that the estimator returns.
+    limits : Limits
+    """
+
+    aggregation: str = checked(choice, AGGREGATES)
+    blocks: int | None = checked(optional, _blocks_of)
+    correct_bias: bool = checked(truth)
+    timeout: float | None = checked(optional, _seconds)
+    names: tuple[str, ...]
+    limits: Limits
+
+    @classmethod
+    def of(cls, call: Arguments) -> Self:
+        """Check the arguments of `sample_aggregate`; what is left out has its default."""
+        defaults = defaults_of(inspect.signature(sample_aggregate))
+        return super(Aggregate, cls).of({**defaults, **call})
+
+    @classmethod
+    def settled(cls, told: dict[str, Any], call: Arguments) -> dict[str, Any]:
+        """Name the numbers that the estimator returns, by their bounds."""
+        told["names"], told["limits"] = limits_of(call["bounds"])
+        return told
+
+    def steps(
+        self, table: BlockTable, budget: Ledger | None
+    ) -> Generator[Blocks, Floats, ClassicResults]:
+        """Run the call, except the estimator, which the caller runs.
+
+        The first `next` charges the ledger, and only then is a row read or noise drawn; nor are
+        the rows counted before, unless their number is public and `blocks` is given.
+
+        Parameters
+        ----------
+        table : BlockTable
+        budget : Ledger or None
+
+        Yields
+        ------
+        Blocks
+            What must be sent back is the value of each block, (B, d), within `limits`: a function
+            of the block's rows and of its seed alone.
+
+        Returns
+        -------
+        ClassicResults
+
+        Raises
+        ------
+        ArgumentError, BudgetError
+            Before the charge, except where `blocks` are too many for a stream, whose (public)
+            number of rows is known only once it has been read.
+        """
+        groups, lines = table.groups, table.groups.lines
+        if self.protection.person is not None and not table.by_person:
+            raise ArgumentError(
+                "person needs a table whose rows dpreg reads itself: leave it out here, and say by "
+                "contributions how many rows one person may own."
+            )
+        changes = aggregate.block_changes(self.protection, lines, grouped=bool(groups.levels))
+        whole, account = self.budget.eps, self.account()
+        counted = None
+        if self.blocks is None and not self.n_is_public:
+            counting = count_noise(
+                1,
+                cost=Budget(whole * _COUNT_SHARE),
+                protection=self.protection,
+                noise="laplace",
+                single=True,
+            )
+            _check_count(counting)
+            counted = Bought.of(account, "number of rows", counting)
+        most = Budget(whole - account.total.eps, self.budget.delta)
+        public = aggregate.Averaging.planned(
+            len(self.names), lines, most, changes, self.noise
+        ).noise
+        if self.aggregation == "winsorized":
+            aggregate.check_window(len(self.names), changes, most.eps)
+        if self.blocks is not None and self.n_is_public:
+            self._check_blocks(table.count(), lines)
+        average = account.joint(
+            "average over blocks", f"discrete {public.mechanism}", Budget(most.eps, public.delta)
+        )
+        account.charge(budget, "sample_aggregate")
+        # How eps is divided among the steps may follow the released number of rows.
+        rows = table.read()
+        if self.n_is_public:
+            self._check_blocks(rows, lines)
+        each = whole / (len(self.names) * changes.after.contributions)
+        known = rows + (0 if counted is None else counted.draw(1)[0])
+        size = self.blocks or aggregate.default_blocks(max(known, 1) // lines, each)
+        size = min(size, _MOST_BLOCKS)  # noise has no largest value
+        windows: tuple[Part, ...] | None = None
+        if self.aggregation == "winsorized" or (
+            self.aggregation == "auto" and aggregate.window_pays(size, each)
+        ):
+            share = Budget(whole * aggregate.window_share(size, each))
+            part = account.release(average, "window of block values", "permute-and-flip", share)
+            windows = part.across(lines)
+        averaging = aggregate.Averaging.planned(
+            len(self.names), lines, average.left, changes, public.mechanism
+        )
+        averages = average.rest().across(lines)
+        labels, coins = table.labels(), table.coins()
+        estimates: list[Estimate] = []
+        for line in range(lines):
+            members = np.flatnonzero(labels == line)
+            mine = None if coins is None else coins[members]
+            parts = aggregate.draw_blocks(members.size, size, account.rng, mine)
+            seeds = block_seeds(size, rng=account.rng)
+            values = yield Blocks([members[part] for part in parts], seeds)
+            within = self.limits
+            if windows is not None:
+                within = aggregate.window(values, self.limits, part=windows[line], changes=changes)
+            estimates += averaging.release(within.clip(values), within, averages[line])
+        pairs = zip(self.limits.lower, self.limits.upper, strict=True)
+        bounds = dict(zip(self.names, pairs, strict=True))
+        return ClassicResults(
+            statistic="sample and aggregate",
+            names=self.names,
+            by=groups.name,
+            groups=groups.levels,
+            nobs=rows if self.n_is_public else None,
+            passes=table.passes,
+            blocks=size,
+            **estimate_fields(estimates, bounds),
+            noise=averaging.noise.mechanism,
+            eps=self.budget.eps,
+            delta=self.budget.delta,
+            claim=PrivacyClaim.of(account),
+            notes=(
+                *self._failing(estimates, size),
+                _BIAS,
+                *self._empty_blocks(bool(groups.levels) or table.tested, known, counted),
+            ),
+        )
+
+    def _failing(self, estimates: list[Estimate], size: int) -> tuple[str, ...]:
+        """Say, from released numbers, which aggregates look as if blocks were all midpoints."""
+        limits, found = self.limits, []
+        middles = zip(cycle(self.names), cycle(limits.midpoint), cycle(limits.upper), strict=False)
+        for one, (name, middle, upper) in zip(estimates, middles, strict=False):
+            half, error = upper - middle, math.hypot(one.sampling, one.privacy)
+            spread = max(one.sampling * math.sqrt(size), error)
+            near = max(_NEAR * error, _AT_MIDPOINT * half)
+            if spread <= _NO_SPREAD * half and abs(one.value - middle) <= near:
+                found.append(name)
+        if not found:
+            return ()
+        return (
+            f"All or most blocks seem to count as the midpoint of the bounds of "
+            f"{', '.join(dict.fromkeys(found))}: does the estimator fail? Try it on made-up rows.",
+        )
+
+    def _check_blocks(self, rows: int | None, lines: int) -> None:
+        """Refuse, where n is public, more blocks than have two rows each on average."""
+        if self.blocks is None or rows is None or self.blocks * lines <= rows // 2:
+            return
+        each = f" in each of {lines} groups" if lines > 1 else ""
+        raise ArgumentError(
+            f"blocks={self.blocks}{each} are too many for {rows} rows: with fewer than two rows to "
+            "a block many are empty, and an empty block counts as the midpoint of the bounds. Ask "
+            "for far fewer, or leave blocks out."
+        )
+
+    def _empty_blocks(self, grouped: bool, known: int, counted: Bought | None) -> tuple[str, ...]:
+        """Say, from arguments and the released number of rows, that blocks may be empty."""
+        if self.n_is_public:
+            doubtful = False
+        elif counted is None:
+            doubtful = True
+        else:
+            doubtful = known < _DOUBT * math.sqrt(counted.noise.variance)
+        if not (grouped or doubtful):
+            return ()
+        where = "in a group of few rows" if grouped else "unless rows are many times the blocks"
+        return (
+            "A block without rows counts as the midpoint of the bounds, which intervals do not "
+            f"account for: they are wrong {where}.",
+        )
+
+
+def _check_count(counting: VectorNoise) -> None:
+    """Refuse, from public facts, a number of rows that is little but noise: so would the blocks be.
+
+    A table of a hundred rows would be cut into as many blocks as the noise happens to ask for.
+    """
+    error = math.sqrt(counting.variance)
+    if error > _MOST_DOUBT:
+        raise ArgumentError(
+            "eps is too small to buy the number of rows, from which the number of blocks follows: "
+            f"its noise would be about {error:,.0f} rows. Give blocks, or a larger eps."
+        )
+
+
+def _aggregate(call: Arguments) -> ClassicResults:
+    asked, estimator = Aggregate.of(call), call["estimator"]
+    if not callable(estimator):
+        raise ArgumentError("estimator must be callable: it takes a block and returns numbers.")
+    if asked.timeout is not None and not time_limits_work():
+        raise ArgumentError("timeout needs processes that can be forked: leave it out on Windows.")
+    persons = Persons.of(asked.self.protection, asked.choices.seed)
+    table = block_table(
+        call["data"], call["by"], call["schema"], call["progress"], persons, call["where"]
+    )
+    steps = asked.steps(table, call["budget"])
+    blocks_of = next(steps)
+    while True:
+        values = block_values(
+            estimator,
+            table.rows,
+            blocks_of.rows,
+            asked.limits,
+            correct_bias=asked.correct_bias,
+            timeout=asked.timeout,
+            seeds=blocks_of.seeds,
+        )
+        try:
+            blocks_of = steps.send(values)
+        except StopIteration as end:
+            result: ClassicResults = end.value
+            return result
+
+
+@recorded(_aggregate)
 def sample_aggregate(
     estimator: Estimator,
     data: Table,
@@ -163,27 +721,3 @@ def sample_aggregate(
     >>> bool(abs(result.params["theta0"] - np.log(2)) < 0.2)
     True
     """
-    asked = Aggregate.of(locals())
-    if not callable(estimator):
-        raise ArgumentError("estimator must be callable: it takes a block and returns numbers.")
-    if asked.timeout is not None and not time_limits_work():
-        raise ArgumentError("timeout needs processes that can be forked: leave it out on Windows.")
-    persons = Persons.of(asked.choices.protection, asked.choices.seed)
-    table = block_table(data, by, schema, progress, persons, where)
-    steps = asked.steps(table, budget)
-    blocks_of = next(steps)
-    while True:
-        values = block_values(
-            estimator,
-            table.rows,
-            blocks_of.rows,
-            asked.limits,
-            correct_bias=asked.correct_bias,
-            timeout=asked.timeout,
-            seeds=blocks_of.seeds,
-        )
-        try:
-            blocks_of = steps.send(values)
-        except StopIteration as end:
-            result: ClassicResults = end.value
-            return result

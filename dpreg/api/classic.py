@@ -1,4 +1,4 @@
-"""`dp_mean` and `dp_suffstats`: what an analyst asks before choosing a model.
+"""`dp_mean`, `dp_suffstats` and `dp_quantile`: what an analyst asks before choosing a model.
 
 Read downwards: arguments become `Choices` and `Columns` (`dpreg.api.inputs`); noise is planned from
 public facts; the ledger is charged; the rows are read once; a result is made.
@@ -6,45 +6,167 @@ public facts; the ledger is charged; the rows are read once; a result is made.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpreg.api.context import recorded
 from dpreg.api.inputs import (
+    Bought,
     Choices,
     Columns,
     Grouped,
+    call_fields,
     columns_of,
-    common_fields,
-    open_noise,
+    estimate_fields,
+    fraction_of,
     public_count,
 )
-from dpreg.api.recorded import recorded
 from dpreg.errors import ArgumentError
 from dpreg.estimation import sums
-from dpreg.estimation.classic import (
+from dpreg.estimation.histogram import (
+    Quantile,
+    candidate_grid,
+    check_eps,
+    count_noise,
+    private_quantile,
+)
+from dpreg.estimation.sums import (
     FAMILIES,
     Scale,
     family_estimates,
     mean_estimates,
     sufficient_statistics,
 )
-from dpreg.privacy.account import Account
-from dpreg.request import choice
+from dpreg.options import Amount, Amounts, Bounds, Cells, SchemaLike, Table
+from dpreg.privacy.account import Account, Part
+from dpreg.privacy.budget import Budget
+from dpreg.privacy.noise import VectorNoise
+from dpreg.privacy.ranks import RANK_UNIT, cell_counts
+from dpreg.request import Arguments, checked, choice
+from dpreg.results import inference
 from dpreg.results.classic import ClassicResults
-from dpreg.signatures import Amount, Bounds, Cells, SchemaLike, Table
 from dpreg.sources import Chunk, Integers
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
 
-__all__ = ["dp_mean", "dp_suffstats"]
+
+def _mean(call: Arguments) -> ClassicResults:
+    choices = Choices.of(call)
+    columns = columns_of(call, choices)
+    known = public_count(call["complete"], choices, columns)
+    released, account, mechanism = _sums(choices, columns, 2, known, call["budget"], "mean")
+    rows = columns.rows if choices.n_is_public else None
+    scales = _scales(columns)
+    estimates = [one for line in released for one in mean_estimates(line, scales, rows)]
+    return ClassicResults(
+        statistic="mean",
+        names=columns.names,
+        counts=None if known else np.array([line.count for line in released]),
+        **estimate_fields(estimates, columns.bounds),
+        **call_fields(choices, columns, account, mechanism),
+    )
 
 
-@recorded
+def _suffstats(call: Arguments) -> ClassicResults:
+    choices = Choices.of(call)
+    family = str(choice(call["family"], "family", tuple(FAMILIES)))
+    chosen = FAMILIES[family]
+    if family == "bernoulli" and call["bounds"] is None and call["schema"] is None:
+        call = {**call, "bounds": (0, 1)}
+    columns = columns_of(call, choices)
+    for name, (lo, hi) in columns.bounds.items():
+        if lo < chosen.lowest or hi > chosen.highest:
+            raise ArgumentError(
+                f"bounds of {name!r} reach outside the support of family={family!r}, "
+                f"[{chosen.lowest:g}, {chosen.highest:g}]."
+            )
+    if family == "bernoulli" and any(pair != (0.0, 1.0) for pair in columns.bounds.values()):
+        raise ArgumentError('family="bernoulli" needs bounds=(0, 1).')
+    known = public_count(call["complete"], choices, columns)
+    step = f"{family} statistics"
+    released, account, mechanism = _sums(
+        choices, columns, chosen.degree, known, call["budget"], step
+    )
+    rows = columns.rows if choices.n_is_public else None
+    scales = _scales(columns)
+    estimates = [e for line in released for e in family_estimates(family, line, scales, rows)]
+    several = columns.names if len(columns.names) > 1 else ()
+    statistics = ("n", "sum x", "sum x^2")[: 1 + chosen.degree]
+    return ClassicResults(
+        statistic=family,
+        names=_spread_names(several, chosen.parameters),
+        counts=None if known else np.array([line.count for line in released]),
+        sufficient=np.array([v for line in released for v in sufficient_statistics(line, scales)]),
+        sufficient_names=_spread_names(several, statistics),
+        **estimate_fields(estimates, columns.bounds),
+        **call_fields(choices, columns, account, mechanism),
+    )
+
+
+def _sums(
+    choices: Choices,
+    columns: Columns,
+    degree: int,
+    complete: bool,
+    budget: Ledger | None,
+    step: str,
+) -> tuple[list[sums.NoisySums], Account, str]:
+    """Plan, charge, read and release the sums of the columns, group by group."""
+    coding, fitted = sums.plan(
+        len(columns.names),
+        columns.lines,
+        degree=degree,
+        grouped=columns.by is not None,
+        cost=choices.budget,
+        protection=choices.protection,
+        complete=complete,
+        noise=choices.noise,
+    )
+    account = choices.account()
+    part = Bought.of(account, step, fitted).part
+    account.charge(budget, f"{step}: {', '.join(columns.names)}")
+    bounds = tuple(columns.bounds[name] for name in columns.names)
+    vector = columns.total(_SumsTally(columns.names, bounds, columns.lines), step)
+    exact = sums.unpack(vector, len(columns.names))
+    rows = columns.rows if complete else None
+    released = sums.release(exact, coding, fitted, part=part, rows=rows)
+    return released, account, fitted.mechanism
+
+
+@dataclass(frozen=True, slots=True)
+class _SumsTally:
+    """Adds up count, sums and sums of squares of each group's rows."""
+
+    names: tuple[str, ...]
+    bounds: tuple[tuple[float, float], ...]
+    groups: int
+
+    def __call__(self, grouped: Grouped) -> Integers:
+        rows = ((self._on_grid(chunk), labels) for chunk, labels in grouped)
+        return sums.pack(sums.accumulate(rows, len(self.names), self.groups))
+
+    def _on_grid(self, chunk: Chunk) -> NDArray[np.float64]:
+        pairs = zip(self.names, self.bounds, strict=True)
+        return np.column_stack([sums.to_grid(chunk[name], *pair) for name, pair in pairs])
+
+
+def _scales(columns: Columns) -> list[Scale]:
+    return [Scale.of(*columns.bounds[name]) for name in columns.names]
+
+
+def _spread_names(columns: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    if not columns:
+        return tuple(names)
+    return tuple(f"{column}: {name}" for column in columns for name in names)
+
+
+@recorded(_mean)
 def dp_mean(
     x: Cells,
     data: Table = None,
@@ -137,22 +259,9 @@ def dp_mean(
     >>> bool(abs(result.params["x"] - 40) < 1), str(result.spent)
     (True, 'eps=1')
     """
-    choices = Choices.of(locals())
-    columns = columns_of(x, data, bounds, schema, by, choices, progress=progress, where=where)
-    known = public_count(complete, choices, columns)
-    released, account, mechanism = _sums(choices, columns, 2, known, budget, "mean")
-    rows = columns.rows if choices.n_is_public else None
-    scales = _scales(columns)
-    estimates = [one for line in released for one in mean_estimates(line, scales, rows)]
-    return ClassicResults(
-        statistic="mean",
-        names=columns.names,
-        counts=None if known else np.array([line.count for line in released]),
-        **common_fields(choices, columns, estimates, account, mechanism),
-    )
 
 
-@recorded
+@recorded(_suffstats)
 def dp_suffstats(
     x: Cells,
     data: Table = None,
@@ -232,90 +341,245 @@ def dp_suffstats(
     ArgumentError, SchemaError, DataError, BudgetError
         From public facts alone and before anything is charged or read.
     """
-    choices = Choices.of(locals())
-    chosen = FAMILIES[str(choice(family, "family", tuple(FAMILIES)))]
-    if family == "bernoulli" and bounds is None and schema is None:
-        bounds = (0, 1)
-    columns = columns_of(x, data, bounds, schema, by, choices, progress=progress, where=where)
-    for name, (lo, hi) in columns.bounds.items():
-        if lo < chosen.lowest or hi > chosen.highest:
-            raise ArgumentError(
-                f"bounds of {name!r} reach outside the support of family={family!r}, "
-                f"[{chosen.lowest:g}, {chosen.highest:g}]."
-            )
-    if family == "bernoulli" and any(pair != (0.0, 1.0) for pair in columns.bounds.values()):
-        raise ArgumentError('family="bernoulli" needs bounds=(0, 1).')
-    known = public_count(complete, choices, columns)
-    released, account, mechanism = _sums(
-        choices, columns, chosen.degree, known, budget, f"{family} statistics"
-    )
-    rows = columns.rows if choices.n_is_public else None
-    scales = _scales(columns)
-    estimates = [e for line in released for e in family_estimates(family, line, scales, rows)]
-    several = len(columns.names) > 1
-    statistics = ("n", "sum x", "sum x^2")[: 1 + chosen.degree]
+
+
+_COUNT_SHARE: Final = Fraction(1, 20)
+"""The part of eps that buys the number of values for the intervals."""
+
+_IN_NUMBERS: Final = frozenset("0123456789./eE+-_ ")
+
+_ByLine: TypeAlias = tuple[Part, ...]
+"""A part for each group of rows, of one release over all of them."""
+
+
+def _quantiles(q: Any, name: str) -> tuple[Fraction, ...]:
+    """Return the quantiles that are asked for."""
+    q = np.ravel(q) if isinstance(q, np.ndarray) else q
+    asked = list(q) if isinstance(q, list | tuple | np.ndarray) else [q]
+    if not asked:
+        raise ArgumentError("q holds no quantile.")
+    texts = [one for one in asked if isinstance(one, str) and one is not q]
+    if not _IN_NUMBERS.issuperset("".join(texts)):  # a column of labels may stand here
+        raise ArgumentError("q must hold numbers, not text.")
+    return tuple(fraction_of(one, name) for one in asked)
+
+
+def _level(alpha: object, name: str) -> float:
+    """Return the level of the intervals."""
+    return inference.level(float(fraction_of(alpha, name)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantileRequest(Choices):
+    """What a caller of `dp_quantile` chose."""
+
+    q: tuple[Fraction, ...] = checked(_quantiles)
+    alpha: float = checked(_level)
+
+    @property
+    def shares(self) -> tuple[int, ...]:
+        """The quantiles in 1 / RANK_UNIT."""
+        return tuple(round(one * RANK_UNIT) for one in self.q)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(f"q{float(one):g}" for one in self.q)
+
+
+def _quantile(call: Arguments) -> ClassicResults:
+    request = QuantileRequest.of(call)
+    columns = columns_of(call, request)
+    known = public_count(call["complete"], request, columns)
+    account = request.account()
+    counting, parts = _opened(request, account, columns, known)
+    account.charge(call["budget"], f"dp_quantile: {', '.join(columns.names)}")
+    grids = {name: candidate_grid(*columns.bounds[name]) for name in columns.names}
+    counted = _cells(columns, grids)
+    found: list[Quantile] = []
+    most = columns.rows if request.n_is_public else None
+    for line in range(columns.lines):
+        for name in columns.names:
+            cell = counted[name][line]
+            number = float(columns.rows) if known else float(cell.sum())
+            if counting is not None:
+                noise, its = counting
+                number += noise.draw(1, its[name][line])[0]
+            if most is not None:
+                number = min(number, float(most))
+            found += [
+                private_quantile(
+                    cell,
+                    grids[name],
+                    share,
+                    count=number,
+                    part=parts[name, one][line],
+                    alpha=request.alpha,
+                    grouped=columns.by is not None,
+                )
+                for one, share in enumerate(request.shares)
+            ]
     return ClassicResults(
-        statistic=family,
-        names=_spread_names(columns.names if several else (), chosen.parameters),
-        counts=None if known else np.array([line.count for line in released]),
-        sufficient=np.array([v for line in released for v in sufficient_statistics(line, scales)]),
-        sufficient_names=_spread_names(columns.names if several else (), statistics),
-        **common_fields(choices, columns, estimates, account, mechanism),
+        statistic="quantile",
+        names=tuple(
+            label if len(columns.names) == 1 else f"{name}: {label}"
+            for name in columns.names
+            for label in request.labels
+        ),
+        lower=np.array([one.lower for one in found]),
+        upper=np.array([one.upper for one in found]),
+        alpha=request.alpha,
+        **estimate_fields([one.estimate for one in found], columns.bounds),
+        **call_fields(request, columns, account, "permute-and-flip"),
     )
 
 
-def _sums(
-    choices: Choices,
-    columns: Columns,
-    degree: int,
-    complete: bool,
-    budget: Ledger | None,
-    step: str,
-) -> tuple[list[sums.NoisySums], Account, str]:
-    """Plan, charge, read and release the sums of the columns, group by group."""
-    coding, fitted = sums.plan(
-        len(columns.names),
-        columns.lines,
-        degree=degree,
-        grouped=columns.by is not None,
-        cost=choices.budget,
-        protection=choices.protection,
-        complete=complete,
-        noise=choices.noise,
-    )
-    account = choices.account()
-    part = open_noise(account, step, fitted)
-    account.charge(budget, f"{step}: {', '.join(columns.names)}")
-    bounds = tuple(columns.bounds[name] for name in columns.names)
-    vector = columns.total(_SumsTally(columns.names, bounds, columns.lines), step)
-    exact = sums.unpack(vector, len(columns.names))
-    rows = columns.rows if complete else None
-    released = sums.release(exact, coding, fitted, part=part, rows=rows)
-    return released, account, fitted.mechanism
+def _opened(
+    request: QuantileRequest, account: Account, columns: Columns, known: bool
+) -> tuple[tuple[VectorNoise, Mapping[str, _ByLine]] | None, Mapping[tuple[str, int], _ByLine]]:
+    """Open the lines: of the numbers of values, unless they are known, and of each quantile.
+
+    Every line is one release over all groups. Returns the noise of the numbers with a part for
+    each column and group, and a part for each column, quantile and group.
+    """
+    grouped, several = columns.by is not None, len(columns.names)
+    whole = request.budget.eps
+    count_eps = Fraction(0) if known else whole * _COUNT_SHARE
+    each = Budget((whole - count_eps) / (len(request.shares) * several))
+    check_eps(each.eps, request.protection, grouped=grouped)
+    counting = None
+    if not known:
+        noise = count_noise(
+            columns.lines * several,
+            cost=Budget(count_eps / several),
+            protection=request.protection,
+            noise="laplace",
+            single=not grouped,
+        )
+        part = account.line("number of values", "discrete laplace", Budget(count_eps))
+        columnwise = part.split([Fraction(1, several)] * several)
+        counting = (
+            noise,
+            {
+                name: own.across(columns.lines)
+                for name, own in zip(columns.names, columnwise, strict=True)
+            },
+        )
+    parts = {
+        (name, place): account.line(
+            f"{name}: {label} and interval", "permute-and-flip", each
+        ).across(columns.lines)
+        for name in columns.names
+        for place, label in enumerate(request.labels)
+    }
+    return counting, parts
+
+
+def _cells(columns: Columns, grids: dict[str, NDArray[np.float64]]) -> dict[str, NDArray[np.int64]]:
+    """Count each column's values in the cells of its grid, group by group."""
+    vector = columns.total(_CellTally(grids, columns.lines), "quantiles").astype(np.int64)
+    sizes = [columns.lines * grid.size for grid in grids.values()]
+    parts = np.split(vector, np.cumsum(sizes)[:-1])
+    return {name: part.reshape(columns.lines, -1) for name, part in zip(grids, parts, strict=True)}
 
 
 @dataclass(frozen=True, slots=True)
-class _SumsTally:
-    """Adds up count, sums and sums of squares of each group's rows."""
+class _CellTally:
+    """Counts each column's values in the cells of its grid, group by group."""
 
-    names: tuple[str, ...]
-    bounds: tuple[tuple[float, float], ...]
+    grids: dict[str, NDArray[np.float64]]
     groups: int
 
     def __call__(self, grouped: Grouped) -> Integers:
-        rows = ((self._on_grid(chunk), labels) for chunk, labels in grouped)
-        return sums.pack(sums.accumulate(rows, len(self.names), self.groups))
+        counted = {
+            name: np.zeros((self.groups, grid.size), dtype=np.int64)
+            for name, grid in self.grids.items()
+        }
+        for chunk, labels in grouped:
+            for name, grid in self.grids.items():
+                values = np.clip(chunk[name], grid[0], grid[-1])
+                for line in range(self.groups):
+                    there = values[(labels == line) & ~np.isnan(values)]
+                    counted[name][line] += cell_counts(there, grid)
+        return np.concatenate([cells.ravel() for cells in counted.values()])
 
-    def _on_grid(self, chunk: Chunk) -> NDArray[np.float64]:
-        pairs = zip(self.names, self.bounds, strict=True)
-        return np.column_stack([sums.to_grid(chunk[name], *pair) for name, pair in pairs])
 
+@recorded(_quantile)
+def dp_quantile(
+    x: Cells,
+    q: Amounts,
+    data: Table = None,
+    *,
+    eps: Amount,
+    bounds: Bounds = None,
+    schema: SchemaLike = None,
+    where: str | None = None,
+    neighbors: str = "replace-one",
+    contributions: int = 1,
+    person: str | None = None,
+    by: str | None = None,
+    complete: bool = False,
+    alpha: float = 0.05,
+    budget: Ledger | None = None,
+    analyst: str | None = None,
+    progress: bool | None = None,
+    unsafe_seed: int | None = None,
+) -> ClassicResults:
+    """Release quantiles of bounded columns, with intervals that need no distribution.
 
-def _scales(columns: Columns) -> list[Scale]:
-    return [Scale.of(*columns.bounds[name]) for name in columns.names]
+    Each quantile is three choices among public grid points, for itself and for the ends of its
+    interval (`dpreg.estimation.histogram`). Several quantiles and columns share eps equally. A
+    twentieth of eps buys the number of values, unless `complete` says that it is n.
 
+    Parameters
+    ----------
+    x : str, list of str, array, Series, DataFrame or mapping
+        Name(s) of columns of `data`; or the column(s) themselves, without `data`. A missing value
+        is left out of its own column; values outside the bounds are clipped.
+    q : number or list of numbers in (0, 1)
+        Taken to the nearest multiple of 2**-16.
+    data : table, optional
+        What `dpreg.sources.as_source` takes.
+    eps : number or decimal string
+        The most that the whole call may cost.
+    bounds : (lo, hi), or mapping of column to (lo, hi), optional
+        Public. A column that is not named takes its bounds from `schema`.
+    schema : mapping, Schema or path, optional
+        Bounds, and the levels of `by`.
+    where : str, optional
+        Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
+        ``"g in ['a', 'b'] or not flag"``. Other rows are excluded, and how many pass is
+        private (`dpreg.formula.where`).
+    neighbors : {"replace-one", "add-remove"}
+        Whether one person's rows are replaced, so that n is public, or added or removed.
+    contributions : int
+        The most rows that one person may own; with `person`, the most that are used.
+    person : str, optional
+        The column that says whose row it is: at most `contributions` rows of each person are
+        used, drawn at random, and the number of rows is then private. Ids that are numbers are one
+        person if they agree in 15 digits: put a letter before ids of more digits.
+    by : str, optional
+        A column with declared levels: quantiles in each of its groups, at the cost of one.
+    complete : bool
+        You state, as a public fact, that no value is missing, so that the count is n.
+    budget : Ledger, optional
+        An account to charge, before a row is read; `analyst` says whose part of it.
+    analyst : str, optional
+    progress : bool, optional
+        Show a bar on stderr while rows are read, for the curator's eyes only.
+    unsafe_seed : int, optional
+        Makes the result reproducible and **not private**; every view of it says so.
+    alpha : float
+        The released intervals have level 1 - alpha.
 
-def _spread_names(columns: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    if not columns:
-        return tuple(names)
-    return tuple(f"{column}: {name}" for column in columns for name in names)
+    Returns
+    -------
+    ClassicResults
+        `conf_int()` holds the released intervals. At another level than `alpha` they are
+        stretched as normal ones would be.
+
+    Raises
+    ------
+    ArgumentError, SchemaError, DataError, BudgetError
+        From public facts alone and before anything is charged or read.
+    """

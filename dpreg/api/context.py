@@ -1,52 +1,173 @@
-"""What every call of a formula settles before a row is read, and the facts that results repeat.
+"""What every public call does around its work, and settles before a row is read.
 
-Tested in `tests/api/test_twenty_mistakes.py`, `tests/api/test_coefficients.py` and
-`tests/api/test_regression.py`.
+Read downwards: `recorded` takes a call's arguments, has them answered, and writes the record;
+`open_table` opens the table; a `Context` is a call of a formula, settled from public facts; and
+`answered` tries the ways in which a call can be answered, charges, and lets one of them read.
 """
 
 from __future__ import annotations
 
+import inspect
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from decimal import Decimal
 from fractions import Fraction
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, Final, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from dpreg.errors import ArgumentError, DataError, SchemaError, did_you_mean
-from dpreg.formula.bounds import (
-    bounds_sources,
-    buy_bounds,
-    check_table,
-    open_bounds,
-    with_stand_ins,
-)
+from dpreg.formula import bounds
 from dpreg.formula.design import Design, undeclared
 from dpreg.formula.where import where_of
+from dpreg.options import Options
 from dpreg.privacy.account import Account, Part
-from dpreg.privacy.budget import Budget
-from dpreg.privacy.protection import Protection
-from dpreg.request import SHARES, Request, SelectionRequest, positive
-from dpreg.results.claim import PrivacyClaim
+from dpreg.privacy.budget import Budget, decimal_string
+from dpreg.privacy.ledger import Ledger
+from dpreg.privacy.ledger.handle import Receipt, kept
+from dpreg.request import (
+    SHARES,
+    Arguments,
+    FormulaRequest,
+    Request,
+    SelectionRequest,
+    arguments_of,
+    defaults_of,
+    settle_budget,
+)
+from dpreg.results.claim import LedgerPosition, PrivacyClaim, ReleaseRecord, minute
 from dpreg.results.regression import RegressionResults
+from dpreg.running import restore_interrupts
 from dpreg.schema import Schema
+from dpreg.selection.draws import noisy_rows
 from dpreg.sources import Source, as_source
 from dpreg.sources.persons import Persons
 from dpreg.sources.reader import Reader, showing
 
-__all__ = [
-    "CallFacts",
-    "Context",
-    "check_known_rows",
-    "check_schema_names",
-    "every_row",
-    "exclusive_groups",
-    "open_table",
-    "read_before",
-    "released",
-]
+_P = ParamSpec("_P")
+_Result = TypeVar("_Result")
+_Fit = TypeVar("_Fit", bound=RegressionResults)
+_log = logging.getLogger("dpreg.calls")
 
-_R = TypeVar("_R", bound=RegressionResults)
+_NUMERICAL: Final[Literal["ignore", "warn"]] = "ignore"
+"""What NumPy does about an overflow or an invalid value: a warning could reveal rows or noise."""
+_NOT_PUBLIC: Final = ("data", "estimator", "budget", "analyst", "progress", "unsafe_seed")
+"""Rows, what may hold rows, who paid, and what makes no difference to a private result."""
+
+
+def recorded(
+    answer: Callable[[Arguments], Any],
+) -> Callable[[Callable[_P, _Result]], Callable[_P, _Result]]:
+    """Make a public call of its signature and page, which `answer` answers, and record it.
+
+    With ``analyst=`` the call's ledger is charged on that analyst's account. Python's own handling
+    of Ctrl-C is put back first: Polars, where it is imported, replaces it. NumPy's numerical
+    warnings are off: whether one appears would depend on rows and noise.
+    """
+
+    def declared(call: Callable[_P, _Result]) -> Callable[_P, _Result]:
+        signature = inspect.signature(call)
+        defaults = defaults_of(signature)
+
+        @wraps(call)
+        def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _Result:
+            restore_interrupts()
+            told = arguments_of(call, signature, args, kwargs)
+            if (analyst := told.get("analyst")) is not None:
+                if not isinstance(ledger := told.get("budget"), Ledger):
+                    raise ArgumentError(
+                        "analyst says on whose account the budget is charged: give "
+                        "budget=Ledger(...)."
+                    )
+                told["budget"] = ledger.for_analyst(analyst)
+            notes = settle_budget(told)
+            started = now()
+            with kept() as receipt, np.errstate(all=_NUMERICAL):
+                result = answer(defaults | told)
+            _log.info("%s finished", call.__name__)
+            record = ReleaseRecord(
+                call=call.__name__,
+                when=charged_at(receipt, started),
+                arguments=public_arguments(told),
+                ledger=position(receipt),
+            )
+            if notes:
+                return replace(result, record=record, notes=(*notes, *result.notes))
+            return replace(result, record=record)
+
+        return wrapped
+
+    return declared
+
+
+def now() -> datetime:
+    """Tell the time."""
+    return datetime.now(UTC)
+
+
+def charged_at(receipt: Receipt, started: datetime) -> str:
+    """Return the time that a record tells: of the last charge, or of the start without one."""
+    return minute(datetime.fromisoformat(receipt[-1][1].when) if receipt else started)
+
+
+def position(receipt: Receipt) -> LedgerPosition | None:
+    """Return where the last charge of a call stands, None where there was none."""
+    if not receipt:
+        return None
+    facts, line = receipt[-1]
+    cap, spent = facts.caps.total, line.spent
+    return LedgerPosition(
+        ledger=facts.identity,
+        entry=line.number,
+        head=str(line.position),
+        cap_eps=decimal_string(cap.eps),
+        cap_delta=decimal_string(cap.delta),
+        spent_eps=decimal_string(spent.eps),
+        spent_delta=decimal_string(spent.delta),
+    )
+
+
+def public_arguments(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that are public and can be written down.
+
+    Left out are tables and whatever may hold rows: `data`, an `x` that is columns and not their
+    names, functions; and paths, which describe a machine. A schema is written out.
+    """
+    shown = {}
+    for name, value in told.items():
+        if name in _NOT_PUBLIC or (name == "x" and told.get("data") is None):
+            continue
+        if name == "schema":
+            # A path would describe the machine; what the file declares is in the result.
+            if isinstance(value, Mapping | Schema):
+                shown[name] = Schema.from_any(value).to_dict()
+            continue
+        try:
+            shown[name] = _plain(value)
+        except TypeError:
+            continue
+    return shown
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, bool | str | int):
+        return value
+    if isinstance(value, Fraction):
+        return decimal_string(value)
+    if isinstance(value, float | Decimal):
+        return str(value)
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, Options):
+        return _plain(value.told())
+    if isinstance(value, Mapping):
+        return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(part) for part in value]
+    raise TypeError
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +215,8 @@ class CallFacts:
 
 
 def released(
-    kind: type[_R], design: Design, columns: Sequence[int], facts: CallFacts, **fitted: Any
-) -> _R:
+    kind: type[_Fit], design: Design, columns: Sequence[int], facts: CallFacts, **fitted: Any
+) -> _Fit:
     """Make a result of what was fitted and of the public facts that every fit repeats."""
     public = {
         "formula": facts.formula,
@@ -124,7 +245,7 @@ class Context:
 
     Attributes
     ----------
-    request : Request
+    request : FormulaRequest
     reader : Reader
     schema : Schema
         As declared; the columns of `unbounded` are missing from it.
@@ -135,12 +256,14 @@ class Context:
     trial : Design
         With placeholders for the bounds that are bought.
     passes : int
-        Made before the first look, to buy bounds.
+        Made before the first look, to buy bounds and to count rows with noise.
     share : Fraction
-        The part of eps that buys them.
+        The part of eps that buys bounds.
+    counted : Fraction
+        The part of eps that a noisy number of rows takes first.
     """
 
-    request: Request
+    request: FormulaRequest
     reader: Reader
     schema: Schema
     unbounded: tuple[str, ...]
@@ -148,38 +271,39 @@ class Context:
     trial: Design
     passes: int
     share: Fraction
+    counted: Fraction
 
     @classmethod
     def of(
         cls,
-        request: Request,
-        reader: Reader,
-        schema: Schema,
+        request: FormulaRequest,
+        opened: tuple[Reader, Schema],
         formula: str,
         build: Callable[[Schema], Design],
         check: Callable[[Design, tuple[str, ...]], None] = lambda *_: None,
-        shares: Mapping[str, Any] | None = None,
+        counted: Fraction = Fraction(0),
     ) -> Context:
         """Settle a call; what is wrong with it is refused here, whatever the rows hold.
 
         Parameters
         ----------
-        request : Request
-        reader : Reader
-        schema : Schema
-            As declared.
+        request : FormulaRequest
+        opened : (Reader, Schema)
+            From `open_table`.
         formula : str
-        build : callable
+        build, counted
+            As in the class.
         check : callable
             Refuses a design, given the columns without bounds.
-        shares : mapping, optional
-            As its caller gave it.
         """
+        reader, schema = opened
         unbounded = undeclared(formula, schema, reader.source)
-        trial = with_stand_ins(build, schema, unbounded)
+        trial = bounds.with_stand_ins(build, schema, unbounded)
         check(trial, unbounded)
         public = request.protection.n_is_public
-        passes = check_table(reader, trial.types, unbounded, counted=public and bool(unbounded))
+        passes = bounds.check_table(
+            reader, trial.types, unbounded, counted=public and unbounded != ()
+        )
         if not isinstance(request, SelectionRequest):
             check_known_rows(reader, public, columns=len(trial.columns))
         return cls(
@@ -189,14 +313,15 @@ class Context:
             unbounded=unbounded,
             build=build,
             trial=trial,
-            passes=passes,
-            share=_share_of_bounds(request, shares, unbounded),
+            passes=passes + (counted > 0),
+            share=_share_of_bounds(request, unbounded),
+            counted=counted,
         )
 
     @property
     def rows(self) -> int | None:
         """How many rows there are, where that is public and known without a pass."""
-        return self.reader.source.rows if self.request.protection.n_is_public else None
+        return known_rows(self.reader, self.request)
 
     @property
     def uncounted(self) -> bool:
@@ -205,54 +330,144 @@ class Context:
 
     @property
     def cost(self) -> Budget:
-        """What is left of the budget beside the bounds."""
-        request, share = self.request, self.share
-        return Budget(request.budget.eps * (1 - share), request.budget.delta)
+        """What the bounds, and a count of the rows, leave of the budget."""
+        budget = self.request.budget
+        return Budget(budget.eps * (1 - self.counted) * (1 - self.share), budget.delta)
 
     def bounds(self, account: Account) -> Mapping[str, Part]:
         """Open the lines of the bounds that are bought."""
-        return open_bounds(account, self.unbounded, self.share)
+        return bounds.open_bounds(account, self.unbounded, self.share)
 
-    def design(self, bounds: Mapping[str, Part]) -> Design:
+    def design(self, bought: Mapping[str, Part]) -> Design:
         """Return the design, its bounds bought; after the charge."""
-        bounded = buy_bounds(self.reader, self.schema, bounds)
+        bounded = bounds.buy_bounds(self.reader, self.schema, bought)
         return self.trial if bounded is self.schema else self.build(bounded)
 
-    def facts(
-        self, design: Design, account: Account, formula: str, fit: str = "fixed"
-    ) -> CallFacts:
+    def facts(self, design: Design, account: Account, notes: tuple[str, ...] = ()) -> CallFacts:
         """Return what results repeat, before the rows are read for them."""
-        bounds = bounds_sources(design.needed, self.unbounded)
-        return CallFacts(formula, fit, self.request.budget, None, 0, bounds, account)
+        sources = bounds.bounds_sources(design.needed, self.unbounded)
+        formula, budget = self.request.formula, self.request.budget
+        return CallFacts(formula, "fixed", budget, None, 0, sources, account, notes)
+
+
+Opened: TypeAlias = tuple[Mapping[str, Part], Any]
+"""The lines of the bounds that a way buys, and whatever else it opened."""
+
+
+class Way(Protocol):
+    """A way to answer a call: an estimator of a fixed formula, or a selector."""
+
+    def refuses(self, rows: int | None, has: str = "has") -> str:
+        """Return why this is not the way, given a number of rows; "" if it is.
+
+        Raises
+        ------
+        ArgumentError, DataError
+            Where the caller asked for this one alone.
+        """
+
+    def open(self, account: Account) -> Opened:
+        """Open its lines."""
+
+    def announce(self, rows: int | None) -> None:
+        """Warn of what it will not do well, before the charge."""
+
+    def answer(self, opened: Opened, account: Account, notes: tuple[str, ...]) -> Any:
+        """Read the rows, release and make the result, after the charge."""
+
+    def noted(self, reason: str) -> tuple[str, ...]:
+        """Say that this way was taken, and why the one before it was not."""
+
+
+def answered(
+    request: Request,
+    reader: Reader,
+    ways: Sequence[Way],
+    ledger: Ledger | None,
+    label: str,
+    count: Fraction = Fraction(0),
+) -> Any:
+    """Answer a call in the first of its ways that is not refused.
+
+    Where two are possible and the number of rows decides, it is counted after the charge: without
+    noise where it is public and only a pass tells it, else for a share of eps. Both ways are opened
+    before the charge, at all that is left, and what is charged covers either.
+
+    Parameters
+    ----------
+    request : Request
+    reader : Reader
+    ways : sequence of Way
+        One or two, in the order in which they are tried.
+    ledger : Ledger or None
+    label : str
+        Of the ledger's entry.
+    count : Fraction
+        The part of eps that buys a private number of rows, where it decides.
+    """
+    account, rows = request.account(), known_rows(reader, request)
+    reason = ways[0].refuses(rows)
+    way = ways[bool(reason)]
+    decides = not reason and len(ways) > 1 and rows is None
+    if not decides or not (count or request.protection.n_is_public):
+        opened = way.open(account)
+        bounds.announce(opened[0])
+        way.announce(rows)
+        account.charge(ledger, label)
+        return way.answer(opened, account, way.noted(reason) if reason else ())
+    whole, counted = request.budget, None
+    if count:
+        counted = account.line("number of rows", "laplace", Budget(whole.eps * count))
+    rest = Budget(whole.eps * (1 - count), whole.delta)
+    accounts = [Account(request.protection, rest, account.rng) for _ in ways]
+    both = [one.open(own) for one, own in zip(ways, accounts, strict=True)]
+    account.either(*accounts)
+    bounds.announce(both[0][0])
+    account.charge(ledger, label)
+    found, has, notes = reader.rows, "has", ()
+    if counted is not None:
+        found = noisy_rows(found, counted)
+        bought = f"(counted with noise, at eps = {decimal_string(counted.cost.eps)})"
+        has = f"has {bought} about"
+        told = f"The number of rows is private. Looks were taken for about {found:,} {bought}."
+        notes = (told,)
+    reason = way.refuses(found, has)
+    place = int(bool(reason))
+    account.take(accounts[place])
+    ways[place].announce(found)
+    return ways[place].answer(both[place], account, ways[1].noted(reason) if reason else notes)
+
+
+def known_rows(reader: Reader, request: Request) -> int | None:
+    """Return how many rows there are, where that is public and known without a pass."""
+    return reader.source.rows if request.protection.n_is_public else None
 
 
 def open_table(
-    request: Request, data: Any, schema: Any, progress: bool | None, where: str | None = None
+    request: Request, call: Arguments, source: Source | None = None
 ) -> tuple[Reader, Schema]:
-    """Return the reader of a table and its schema, checked against each other."""
-    showing(progress)
+    """Return the reader of a call's table and its schema, checked against each other.
+
+    The table is `source`, or the call's `data`.
+    """
+    showing(call["progress"])
+    known = Schema.from_any(call["schema"])
     persons = Persons.of(request.protection, request.seed)
-    known = Schema.from_any(schema)
-    reader = Reader(as_source(data), progress, persons, where_of(where, known))
-    check_schema_names(known, reader.source)
+    source = as_source(call["data"]) if source is None else source
+    reader = Reader(source, call["progress"], persons, where_of(call["where"], known))
+    check_schema_names(known, source)
     return reader, known
 
 
-def _share_of_bounds(
-    request: Request, shares: Mapping[str, Any] | None, unbounded: tuple[str, ...]
-) -> Fraction:
+def _share_of_bounds(request: FormulaRequest, unbounded: tuple[str, ...]) -> Fraction:
     """Return the part of eps that buys the bounds of undeclared columns."""
-    if isinstance(request, SelectionRequest):
-        if "bounds" in request.shares and not unbounded:
-            raise ArgumentError("shares names bounds, which this call does not need.")
-        return request.shares.get("bounds", SHARES["bounds"]) if unbounded else Fraction(0)
-    given = dict(shares or {})
-    share = positive(given.pop("bounds", SHARES["bounds"]), "shares['bounds']")
-    if given or (shares and not unbounded):
-        raise ArgumentError("shares may name 'bounds', where the schema leaves some out.")
-    if share >= 1:
-        raise ArgumentError("shares['bounds'] must be below 1: the coefficients need the rest.")
-    return share if unbounded else Fraction(0)
+    if "bounds" in request.shares and not unbounded:
+        raise ArgumentError(
+            "shares names bounds, which this call does not need."
+            if isinstance(request, SelectionRequest)
+            else "shares may name 'bounds', where the schema leaves some out."
+        )
+    return request.shares.get("bounds", SHARES["bounds"]) if unbounded else Fraction(0)
 
 
 def check_schema_names(schema: Schema, source: Source) -> None:
@@ -308,24 +523,3 @@ def exclusive_groups(design: Design, columns: Sequence[int]) -> list[tuple[int, 
         tuple(j for j in term.columns if j in chosen) for term in design.terms if term.exclusive
     ]
     return [group for group in groups if len(group) > 1]
-
-
-def every_row(reader: Reader, design: Design, protection: Protection) -> Reader:
-    """Return the reader for looks: of persons it brings all rows, as sums are limited."""
-    if reader.persons is None or protection.capped:
-        return reader
-    return reader.every_row(design.types)
-
-
-def read_before(reader: Reader, passes: int) -> str:
-    """Return why looks cannot bring all rows of a person; empty if they can.
-
-    Rows that were brought together for bounds are some of each person's: looks bring them together
-    once more.
-    """
-    if reader.persons is None or not passes:
-        return ""
-    reader.hold()
-    if reader.rereadable:
-        return ""
-    return "the rows can be read once, and bounds have to be bought of them"

@@ -1,41 +1,137 @@
 """`dp_histogram`: counts, shares and density of a column, in given or privately chosen bins.
 
-Tested in `tests/api/test_classic.py`.
+The bins of `dp_histogram`: of levels, between given edges, or equal; and rows counted in them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpreg.api.bins import BinTally, Partition, edges_of, equal_bins, fixed_bins
+from dpreg.api.context import recorded
 from dpreg.api.inputs import (
+    Bought,
     Choices,
     Columns,
+    Grouped,
+    call_fields,
     columns_of,
     fraction_of,
-    open_noise,
+    group_codes,
     public_count,
 )
-from dpreg.api.recorded import recorded
-from dpreg.errors import ArgumentError
+from dpreg.columns import SIZES, Boolean, Categorical, fit
+from dpreg.errors import ArgumentError, shown
 from dpreg.estimation import histogram
-from dpreg.estimation.histogram import NoisyCounts, count_noise, fine_bins
-from dpreg.privacy.account import Account, Part
+from dpreg.estimation.histogram import count_noise, fine_bins
+from dpreg.options import Amount, Bins, Bounds, Cells, SchemaLike, Table
+from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.vector_noise import VectorNoise
-from dpreg.results.claim import PrivacyClaim
-from dpreg.results.histogram import HistogramResults
-from dpreg.signatures import Amount, Bins, Bounds, Cells, SchemaLike, Table
+from dpreg.request import Arguments, checked, count
+from dpreg.results.classic import HistogramResults
+from dpreg.sources import Integers
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
 
-__all__ = ["dp_histogram"]
+_MOST_BINS: Final = 10**6
+"""Bins that a caller may ask for by their number: more would fill the memory, and hold noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """Bins: of levels, or between edges."""
+
+    edges: NDArray[np.float64] | None = None
+    levels: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """How many."""
+        return len(self.levels) if self.edges is None else self.edges.size - 1
+
+    def place(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the bin of each value (levels: of their codes or truths); -1 where it has none."""
+        if self.edges is None:
+            return group_codes(values)
+        found = np.searchsorted(self.edges, values, "right") - 1
+        inside = np.clip(found, 0, self.size - 1)
+        return np.where(np.isnan(values), -1, inside).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class BinTally:
+    """Counts rows by group and bin; the number of rows in neither comes last."""
+
+    name: str
+    bins: Partition
+    groups: int
+    pooled: bool = False
+
+    def __call__(self, grouped: Grouped) -> Integers:
+        """Return the counts, group by group, and the rows left over."""
+        placed = (
+            (self.bins.place(chunk[self.name]), np.minimum(labels, 0) if self.pooled else labels)
+            for chunk, labels in grouped
+        )
+        counts, left = histogram.count_cells(placed, self.bins.size, self.groups)
+        return np.append(counts, left)
+
+
+def fixed_bins(columns: Columns, bins: Any, edges: NDArray[np.float64] | None) -> Partition | None:
+    """Return the bins that the caller or the schema gives; None where they are to be chosen."""
+    (name,) = columns.names
+    match columns.how[name]:
+        case Categorical(levels):
+            names = tuple(str(level) for level in levels)
+            return Partition(levels=names)
+        case Boolean():
+            return Partition(levels=("False", "True"))
+    if edges is not None:
+        return Partition(edges)
+    if isinstance(bins, str):
+        return None
+    size = count(bins, "bins")
+    if size > _MOST_BINS:
+        raise ArgumentError(f"bins must be at most {_MOST_BINS:,}.")
+    return equal_bins(columns, size)
+
+
+def equal_bins(columns: Columns, size: int) -> Partition:
+    """Return so many bins of one width between the bounds, where floats have room for them."""
+    lo, hi = columns.bounds[columns.names[0]]
+    edges = np.linspace(lo, hi, size + 1)
+    if not (np.diff(edges) > 0).all():
+        raise ArgumentError("bins: that many would be too narrow for float64 between these bounds.")
+    return Partition(edges)
+
+
+def edges_of(bins: Any) -> NDArray[np.float64] | None:
+    """Return the edges that a caller gives, checked; None where a number or "private" is given."""
+    if isinstance(bins, str):
+        if bins != "private":
+            raise ArgumentError(f'bins must be "private", a number, or edges; got {shown(bins)}.')
+        return None
+    if not isinstance(bins, list | tuple | np.ndarray):
+        return None
+    try:
+        edges = np.array(bins, dtype=np.float64)
+    except (TypeError, ValueError):
+        edges = None
+    if edges is None:  # raised here: NumPy's own error quotes the item
+        raise ArgumentError("bins: edges must be numbers.")
+    if edges.ndim != 1 or edges.size < 2 or not np.isfinite(edges).all():
+        raise ArgumentError("bins: edges must be at least two finite numbers.")
+    if not fit(edges.tolist()):
+        raise ArgumentError(f"bins: each edge must be {SIZES}: give the column in another unit.")
+    if not (np.diff(edges) > 0).all():
+        raise ArgumentError("bins: edges must be in ascending order.")
+    return edges
+
 
 _COUNT_SHARE: Final = Fraction(1, 50)
 """The part of eps that buys the number of rows for the bin width, where it is private."""
@@ -45,15 +141,108 @@ _COUNT_SHARE: Final = Fraction(1, 50)
 class HistogramRequest(Choices):
     """What a caller of `dp_histogram` chose."""
 
-    width_share: Fraction
-
-    @classmethod
-    def of(cls, call: Mapping[str, Any]) -> HistogramRequest:
-        """Check the arguments."""
-        return cls(**cls.common(call), width_share=fraction_of(call["width_share"], "width_share"))
+    width_share: Fraction = checked(fraction_of)
 
 
-@recorded
+def _histogram(call: Arguments) -> HistogramResults:
+    request = HistogramRequest.of(call)
+    edges = edges_of(call["bins"])
+    if edges is not None:
+        if call["bounds"] is not None:
+            raise ArgumentError("edges are bounds already: leave bounds out.")
+        call = {**call, "bounds": (float(edges[0]), float(edges[-1]))}
+    columns = columns_of(call, request, levels_allowed=True)
+    if len(columns.names) != 1:
+        raise ArgumentError("dp_histogram takes one column: call it once for each.")
+    complete = public_count(call["complete"], request, columns)
+    bins = fixed_bins(columns, call["bins"], edges)
+    columns.reader.require(1 if bins else 2, counts=bins is None)
+    account = request.account()
+    stages = _stages(request, account, columns, bins)
+    account.charge(call["budget"], f"dp_histogram: {columns.names[0]}")
+    if bins is None:
+        bins = _private_bins(columns, stages)
+    tally = BinTally(columns.names[0], bins, columns.lines)
+    *counts, left = columns.total(tally, "counts").astype(np.int64)
+    released = histogram.release_counts(
+        np.array(counts, dtype=np.int64).reshape(columns.lines, -1),
+        int(left),
+        stages.counts.noise,
+        rows=columns.rows if request.n_is_public else None,
+        part=stages.counts.part,
+        complete=complete,
+    )
+    return HistogramResults(
+        column=columns.names[0],
+        levels=bins.levels,
+        edges=bins.edges,
+        binning="schema" if bins.levels else "private" if stages.width else "given",
+        estimates=np.concatenate([line.shares for line in released]),
+        sampling_errors=np.concatenate([line.sampling for line in released]),
+        privacy_errors=np.concatenate([line.privacy for line in released]),
+        bin_counts=np.concatenate([line.counts for line in released]),
+        probabilities=np.concatenate([histogram.project(line.shares) for line in released]),
+        notes=histogram.doubts(columns.groups, released),
+        **call_fields(request, columns, account, stages.counts.noise.mechanism),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Stages:
+    """The releases in the order of the budget table; `rows` and `width` are not always bought."""
+
+    rows: Bought | None
+    width: Bought | None
+    counts: Bought
+
+
+def _stages(
+    request: HistogramRequest, account: Account, columns: Columns, bins: Partition | None
+) -> _Stages:
+    """Fit the noise of all stages from public facts, and open their lines."""
+    whole, share = request.budget.eps, request.width_share
+
+    def bought(step: str, cells: int, cost: Budget, noise: str | None) -> Bought:
+        fitted = count_noise(cells, cost=cost, protection=request.protection, noise=noise)
+        return Bought.of(account, step, fitted)
+
+    rows = width = None
+    if bins is None:
+        # What has room for the finest grid has room for all.
+        equal_bins(columns, histogram.LARGEST_FINE)
+        left = whole * share
+        if not request.n_is_public:
+            if share <= _COUNT_SHARE:
+                raise ArgumentError(
+                    f"width_share must be above {_COUNT_SHARE} under "
+                    f'neighbors="add-remove": the number of rows takes {_COUNT_SHARE} of eps.'
+                )
+            rows = bought("number of rows", 1, Budget(whole * _COUNT_SHARE), "laplace")
+            left -= whole * _COUNT_SHARE
+        width = bought("bin width", 1, Budget(left), "laplace")
+    cells = columns.lines * (histogram.LARGEST_FINE if bins is None else bins.size) + 1
+    cost = Budget(whole * (1 - share) if bins is None else whole, request.budget.delta)
+    return _Stages(rows, width, bought("counts", cells, cost, request.noise))
+
+
+def _private_bins(columns: Columns, stages: _Stages) -> Partition:
+    """Stage one: release a fine histogram of all groups together and choose the width by it."""
+    assert stages.width is not None
+    rows = float(columns.rows)
+    if stages.rows is not None:
+        rows = float(columns.rows + stages.rows.draw(1)[0])
+    width = stages.width.noise
+    fine = equal_bins(columns, fine_bins(max(rows, 1.0), width.eps))
+    *counts, _ = columns.total(BinTally(columns.names[0], fine, 1, pooled=True), "bin width")
+    drawn = stages.width.draw(fine.size)
+    noisy = np.array([float(c + z) for c, z in zip(counts, drawn, strict=True)])
+    chosen = histogram.choose_bins(
+        noisy, max(rows, 1.0), width.variance, stages.counts.noise.variance
+    )
+    return equal_bins(columns, chosen)
+
+
+@recorded(_histogram)
 def dp_histogram(
     x: Cells,
     data: Table = None,
@@ -141,124 +330,3 @@ def dp_histogram(
     ----------
     Smith, A. (2008). Integrating differential privacy with statistical theory. Talk, NCHS/CDC.
     """
-    request = HistogramRequest.of(locals())
-    edges = edges_of(bins)
-    if edges is not None:
-        if bounds is not None:
-            raise ArgumentError("edges are bounds already: leave bounds out.")
-        bounds = (float(edges[0]), float(edges[-1]))
-    columns = columns_of(
-        x, data, bounds, schema, by, request, levels_allowed=True, progress=progress, where=where
-    )
-    if len(columns.names) != 1:
-        raise ArgumentError("dp_histogram takes one column: call it once for each.")
-    complete = public_count(complete, request, columns)
-    fixed = fixed_bins(columns, bins, edges)
-    columns.reader.require(1 if fixed else 2, counts=fixed is None)
-    account = request.account()
-    stages = _stages(request, account, columns, fixed)
-    account.charge(budget, f"dp_histogram: {columns.names[0]}")
-    if fixed is None:
-        fixed = _private_bins(columns, stages)
-    released = _release(request, columns, fixed, stages, complete)
-    return HistogramResults(
-        column=columns.names[0],
-        levels=fixed.levels,
-        edges=fixed.edges,
-        binning="schema" if fixed.levels else "private" if stages.width else "given",
-        by=columns.by,
-        groups=columns.groups,
-        estimates=np.concatenate([line.shares for line in released]),
-        sampling_errors=np.concatenate([line.sampling for line in released]),
-        privacy_errors=np.concatenate([line.privacy for line in released]),
-        bin_counts=np.concatenate([line.counts for line in released]),
-        probabilities=np.concatenate([histogram.project(line.shares) for line in released]),
-        nobs=columns.rows if request.n_is_public else None,
-        passes=columns.reader.passes,
-        noise=stages.counts.noise.mechanism,
-        eps=request.budget.eps,
-        delta=request.budget.delta,
-        claim=PrivacyClaim.of(account),
-        notes=histogram.doubts(columns.groups, released),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Bought:
-    """Fitted noise, and what pays for it."""
-
-    noise: VectorNoise
-    part: Part
-
-    def draw(self, size: int) -> list[int]:
-        return self.noise.draw(size, self.part)
-
-
-@dataclass(frozen=True, slots=True)
-class _Stages:
-    """The releases in the order of the budget table; `rows` and `width` are not always bought."""
-
-    rows: _Bought | None
-    width: _Bought | None
-    counts: _Bought
-
-
-def _stages(
-    request: HistogramRequest, account: Account, columns: Columns, bins: Partition | None
-) -> _Stages:
-    """Fit the noise of all stages from public facts, and open their lines."""
-    whole, share = request.budget.eps, request.width_share
-
-    def bought(step: str, cells: int, cost: Budget, noise: str | None) -> _Bought:
-        fitted = count_noise(cells, cost=cost, protection=request.protection, noise=noise)
-        return _Bought(fitted, open_noise(account, step, fitted))
-
-    rows = width = None
-    if bins is None:
-        # What has room for the finest grid has room for all.
-        equal_bins(columns, histogram.LARGEST_FINE)
-        left = whole * share
-        if not request.n_is_public:
-            if share <= _COUNT_SHARE:
-                raise ArgumentError(
-                    f"width_share must be above {_COUNT_SHARE} under "
-                    f'neighbors="add-remove": the number of rows takes {_COUNT_SHARE} of eps.'
-                )
-            rows = bought("number of rows", 1, Budget(whole * _COUNT_SHARE), "laplace")
-            left -= whole * _COUNT_SHARE
-        width = bought("bin width", 1, Budget(left), "laplace")
-    cells = columns.lines * (histogram.LARGEST_FINE if bins is None else bins.size) + 1
-    cost = Budget(whole * (1 - share) if bins is None else whole, request.budget.delta)
-    return _Stages(rows, width, bought("counts", cells, cost, request.noise))
-
-
-def _private_bins(columns: Columns, stages: _Stages) -> Partition:
-    """Stage one: release a fine histogram of all groups together and choose the width by it."""
-    assert stages.width is not None
-    rows = float(columns.rows)
-    if stages.rows is not None:
-        rows = float(columns.rows + stages.rows.draw(1)[0])
-    width = stages.width.noise
-    fine = equal_bins(columns, fine_bins(max(rows, 1.0), width.eps))
-    *counts, _ = columns.total(BinTally(columns.names[0], fine, 1, pooled=True), "bin width")
-    drawn = stages.width.draw(fine.size)
-    noisy = np.array([float(c + z) for c, z in zip(counts, drawn, strict=True)])
-    chosen = histogram.choose_bins(
-        noisy, max(rows, 1.0), width.variance, stages.counts.noise.variance
-    )
-    return equal_bins(columns, chosen)
-
-
-def _release(
-    request: HistogramRequest, columns: Columns, bins: Partition, stages: _Stages, complete: bool
-) -> list[NoisyCounts]:
-    tally = BinTally(columns.names[0], bins, columns.lines)
-    *counts, left = columns.total(tally, "counts").astype(np.int64)
-    return histogram.release_counts(
-        np.array(counts, dtype=np.int64).reshape(columns.lines, -1),
-        int(left),
-        stages.counts.noise,
-        rows=columns.rows if request.n_is_public else None,
-        part=stages.counts.part,
-        complete=complete,
-    )

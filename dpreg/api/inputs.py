@@ -8,38 +8,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpreg.api.context import check_known_rows, check_schema_names
+from dpreg.api.context import check_known_rows, open_table
 from dpreg.columns import Boolean, Categorical, ColumnType, Numeric
 from dpreg.errors import ArgumentError, SchemaError, did_you_mean, shown
-from dpreg.estimation.classic import Estimate
-from dpreg.formula.where import where_of
+from dpreg.estimation.sums import Estimate
 from dpreg.privacy.account import Account, Part
-from dpreg.privacy.vector_noise import VECTOR_NOISES, VectorNoise
-from dpreg.request import Request, choice, positive
+from dpreg.privacy.noise import VECTOR_NOISES, VectorNoise
+from dpreg.request import Arguments, Request, checked, choice, optional, positive, truth
 from dpreg.results.claim import PrivacyClaim
 from dpreg.schema import Schema
 from dpreg.sources import Chunk, Integers, Source, as_source
-from dpreg.sources.persons import Persons
-from dpreg.sources.reader import Reader, showing
-
-__all__ = [
-    "Choices",
-    "Columns",
-    "Grouped",
-    "columns_of",
-    "common_fields",
-    "fraction_of",
-    "group_codes",
-    "grouping",
-    "open_noise",
-    "public_count",
-]
+from dpreg.sources.reader import Reader
 
 Pair = tuple[float, float]
 
@@ -51,25 +36,17 @@ Grouped: TypeAlias = Iterator[tuple[Chunk, NDArray[np.int64]]]
 class Choices(Request):
     """What every classic call lets its caller choose, as exact values."""
 
-    noise: str | None = None
+    noise: str | None = checked(optional, choice, VECTOR_NOISES)
 
     @classmethod
-    def common(cls, call: Mapping[str, Any]) -> dict[str, Any]:
-        """Check the arguments that all classic calls have; errors name one and say how to fix it.
+    def of(cls, call: Arguments) -> Self:
+        """Check the arguments; a call without `delta` or `noise` has neither."""
+        return super(Choices, cls).of({"delta": 0, "noise": None, **call})
 
-        A call without `delta` or `noise` has neither.
-        """
-        checked = super(Choices, cls).common({"delta": 0, **call})
-        noise = call.get("noise")
-        chosen = None if noise is None else str(choice(noise, "noise", VECTOR_NOISES))
-        if chosen == "gaussian" and checked["budget"].delta == 0:
+    def check(self) -> None:
+        """Refuse noise that needs a delta without one."""
+        if self.noise == "gaussian" and self.budget.delta == 0:
             raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
-        return {**checked, "noise": chosen}
-
-    @classmethod
-    def of(cls, call: Mapping[str, Any]) -> Choices:
-        """Check the arguments of a call that has no others."""
-        return cls(**cls.common(call))
 
     @property
     def n_is_public(self) -> bool:
@@ -77,9 +54,21 @@ class Choices(Request):
         return self.protection.n_is_public
 
 
-def open_noise(account: Account, step: str, noise: VectorNoise) -> Part:
-    """Open the budget line of noise on a vector."""
-    return account.line(step, f"discrete {noise.mechanism}", noise.cost)
+@dataclass(frozen=True, slots=True)
+class Bought:
+    """Noise on a vector of integers, and the part of the budget that pays for it."""
+
+    noise: VectorNoise
+    part: Part
+
+    @classmethod
+    def of(cls, account: Account, step: str, noise: VectorNoise) -> Bought:
+        """Open the budget line of the noise."""
+        return cls(noise, account.line(step, f"discrete {noise.mechanism}", noise.cost))
+
+    def draw(self, size: int) -> list[int]:
+        """Draw the noise of so many cells."""
+        return self.noise.draw(size, self.part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,45 +139,21 @@ class _GroupedTally:
         return np.concatenate([np.array([rows], dtype=object), counted])
 
 
-def columns_of(
-    x: Any,
-    data: Any,
-    bounds: Any,
-    schema: Any,
-    by: Any,
-    choices: Choices | None = None,
-    *,
-    levels_allowed: bool = False,
-    progress: bool | None = None,
-    where: str | None = None,
-) -> Columns:
-    """Settle columns, bounds and groups from the arguments of a call.
+def columns_of(call: Arguments, choices: Choices, *, levels_allowed: bool = False) -> Columns:
+    """Settle, from public facts, the columns of a call, their bounds and groups; read no row.
 
     Parameters
     ----------
-    x : column name(s) of `data`; or, without `data`, a one- or two-dimensional array, a list of
-        cells, a Series, a DataFrame or a mapping of names to arrays
-    data : table or None
-    bounds : (lo, hi) for every column, or a mapping of names to such pairs, or None
-    schema : what `Schema.from_any` takes
-        Bounds of columns that `bounds` leaves out; levels of `by`.
-    by : str or None
-        A column with declared levels.
-    choices : Choices, optional
-        Names the column that says whose rows they are, if any does.
+    call : mapping
+        Its arguments x, data, bounds, schema, where, by and progress.
+    choices : Choices
     levels_allowed : bool
         Whether a column may be categorical.
-    progress : bool or None
-        As for `Reader`.
-    where : str or None
-        As for `where_of`.
     """
-    showing(progress)
-    declared = Schema.from_any(schema)
+    x, data, bounds, by = (call[name] for name in ("x", "data", "bounds", "by"))
     if by is not None and not isinstance(by, str):
         raise ArgumentError("by must be the name of a column of the data.")
-    persons = None if choices is None else Persons.of(choices.protection, choices.seed)
-    source, names = _table(x, data, by, None if persons is None else persons.column)
+    source, names = _table(x, data, by, choices.protection.person)
     if len(set(names)) < len(names):
         raise ArgumentError("the columns must be different: name each once.")
     if by in names:
@@ -198,11 +163,11 @@ def columns_of(
         raise ArgumentError(
             f"bounds names {shown(strange[0])}, which is not a column of this call{near}"
         )
-    how: dict[str, ColumnType] = {}
+    reader, declared = open_table(choices, call, source)
+    how = {name: _declared(name, bounds, declared, levels_allowed) for name in names}
     pairs: dict[str, Pair] = {}
-    for name in names:
-        how[name] = _declared(name, bounds, declared, levels_allowed)
-        match how[name]:
+    for name, one in how.items():
+        match one:
             case Numeric(lo, hi):
                 pairs[name] = (lo, hi)
             case Boolean():
@@ -210,10 +175,8 @@ def columns_of(
     groups: tuple[str, ...] = ()
     if by is not None:
         how[by], groups = grouping(by, declared)
-    reader = Reader(source, progress, persons, where_of(where, declared))
     reader.settle(how)
-    check_schema_names(declared, source)
-    check_known_rows(reader, choices is not None and choices.n_is_public)
+    check_known_rows(reader, choices.n_is_public)
     return Columns(reader, names, how, pairs, by, groups)
 
 
@@ -302,39 +265,40 @@ def fraction_of(value: object, name: str) -> Fraction:
 
 def public_count(complete: object, choices: Choices, columns: Columns) -> bool:
     """Check the caller's word that no value is missing; True makes the count n."""
-    if not isinstance(complete, bool):
-        raise ArgumentError("complete must be True or False.")
-    if complete and not choices.n_is_public:
+    known = truth(complete, "complete")
+    if known and not choices.n_is_public:
         raise ArgumentError(
             'complete=True needs neighbors="replace-one" without person, where n is public.'
         )
     other = "by" if columns.by is not None else "where"
-    if complete and (other == "by" or columns.reader.where is not None):
+    if known and (other == "by" or columns.reader.where is not None):
         raise ArgumentError(
             f"complete=True and {other} cannot be used together: a group's size is private."
         )
-    return complete
+    return known
 
 
-def common_fields(
-    choices: Choices,
-    columns: Columns,
-    estimates: Sequence[Estimate],
-    account: Account,
-    noise: str,
-) -> dict[str, Any]:
+def call_fields(choices: Choices, columns: Columns, account: Account, noise: str) -> dict[str, Any]:
     """Return the fields that results of every classic call have, once all is drawn."""
     return {
         "by": columns.by,
         "groups": columns.groups,
-        "estimates": np.array([one.value for one in estimates]),
-        "sampling_errors": np.array([one.sampling for one in estimates]),
-        "privacy_errors": np.array([one.privacy for one in estimates]),
         "nobs": columns.rows if choices.n_is_public else None,
         "passes": columns.reader.passes,
-        "bounds": {name: np.array(pair) for name, pair in columns.bounds.items()},
         "noise": noise,
         "eps": choices.budget.eps,
         "delta": choices.budget.delta,
         "claim": PrivacyClaim.of(account),
+    }
+
+
+def estimate_fields(
+    estimates: Sequence[Estimate], bounds: Mapping[str, Sequence[float]]
+) -> dict[str, Any]:
+    """Return the fields that estimates have."""
+    return {
+        "estimates": np.array([one.value for one in estimates]),
+        "sampling_errors": np.array([one.sampling for one in estimates]),
+        "privacy_errors": np.array([one.privacy for one in estimates]),
+        "bounds": {name: np.array(pair) for name, pair in bounds.items()},
     }

@@ -10,16 +10,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 
 from dpreg.api.context import (
     CallFacts,
     Context,
-    every_row,
+    Opened,
     exclusive_groups,
-    read_before,
     released,
 )
 from dpreg.arrays import Floats
@@ -29,15 +28,17 @@ from dpreg.looks.described import Described, Weights
 from dpreg.looks.families import Family, Linear, family_of
 from dpreg.looks.law import Estimates, estimates
 from dpreg.looks.locate import advance, explained
-from dpreg.looks.loop import Seen
+from dpreg.looks.loop import Seen, look
 from dpreg.looks.model import Model
-from dpreg.looks.plan import LookPlan, Opened, plan_looks, too_few
+from dpreg.looks.plan import LookPlan, plan_looks, too_few
 from dpreg.looks.table import Table
 from dpreg.looks.tuning import TUNING
+from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
+from dpreg.results.claim import ReleasedLook
 from dpreg.results.glm import GLMResults
-from dpreg.results.looks import ReleasedLook
 from dpreg.results.regression import RegressionResults
+from dpreg.running import warn
 
 __all__ = ["FamilyModel", "LinearModel", "Looks", "fitted", "formula_of", "written"]
 
@@ -62,36 +63,24 @@ def formula_of(design: Design, columns: Sequence[int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LinearModel:
-    """A linear model: every stored column is looked at, but for the term of the weights."""
+    """A linear model; the term of its weights has no coefficient."""
 
     weights: str | None = None
+    results: ClassVar[type[RegressionResults]] = RegressionResults
+    alone: ClassVar[bool] = False
 
     @property
     def known(self) -> tuple[str, ...]:
         """Terms of the design that have no coefficients."""
         return () if self.weights is None else (self.weights,)
 
-    @property
-    def others(self) -> int:
-        """Stored columns beside those that have coefficients."""
-        return len(self.known)
-
-    def weighed(self, design: Design) -> tuple[int, ...]:
-        """Return the stored column of the weights, if there are any."""
-        return tuple(j for t in design.terms if t.name in self.known for j in t.columns)
-
-    def columns(self, design: Design) -> tuple[int, ...]:
-        """Return the stored columns that are looked at, the constant first."""
-        weighed = self.weighed(design)
-        return tuple(j for j in range(len(design.columns)) if j not in weighed)
-
     def described(self, design: Design) -> Described:
         """Return what of the stored columns is what."""
         weights = None
-        for place in self.weighed(design):  # as parts of the cap
-            column = design.columns[place]
+        for place in (j for t in design.terms if t.name in self.known for j in t.columns):
+            column = design.columns[place]  # as parts of the cap
             weights = Weights(place, (column.offset / column.hi, column.width / column.hi))
-        columns = self.columns(design)[1:]
+        columns = looked_at(self, design)[1:]
         levels = tuple(j for j in design.levels if j in columns)
         return Described(columns, levels=levels, weights=weights)
 
@@ -124,10 +113,6 @@ class LinearModel:
             "explained": share / (share + variance),
         }
 
-    def results(self) -> type[RegressionResults]:
-        """Return the class of results."""
-        return RegressionResults
-
 
 @dataclass(frozen=True, slots=True)
 class FamilyModel:
@@ -135,20 +120,13 @@ class FamilyModel:
 
     model: Model
     name: str
+    results: ClassVar[type[RegressionResults]] = GLMResults
+    alone: ClassVar[bool] = True
 
     @property
     def known(self) -> tuple[str, ...]:
         """Terms of the design that have no coefficients."""
         return self.model.known
-
-    @property
-    def others(self) -> int:
-        """Stored columns beside those that have coefficients."""
-        return len(self.model.known)
-
-    def columns(self, design: Design) -> tuple[int, ...]:
-        """Return the stored columns that are looked at, the constant first."""
-        return (0, *self.model.places(design)[0])
 
     def described(self, design: Design) -> Described:
         """Return what of the stored columns is what."""
@@ -189,10 +167,6 @@ class FamilyModel:
             "converged": found.found.step < TUNING.longest / 2,
         }
 
-    def results(self) -> type[RegressionResults]:
-        """Return the class of results."""
-        return GLMResults
-
     @staticmethod
     def settled(seen: Seen) -> bool:
         """Whether the fit had settled at the last look."""
@@ -200,31 +174,42 @@ class FamilyModel:
         return bool(moved.step * seen.releases[-1].point.dispersion < (TUNING.longest / 2) ** 2)
 
 
+LookedModel: TypeAlias = LinearModel | FamilyModel
+"""A model as looks read it."""
+
+
+def columns_of(model: LookedModel, design: Design) -> tuple[int, ...]:
+    """Return the stored columns that have coefficients."""
+    return tuple(j for t in design.terms if t.name not in model.known for j in t.columns)
+
+
+def looked_at(model: LookedModel, design: Design) -> tuple[int, ...]:
+    """Return the stored columns that are looked at, the constant first."""
+    return (0, *(j for j in columns_of(model, design) if j))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looks:
-    """Looks at the rows of a call.
+    """Looks at the rows of a call: a `dpreg.api.context.Way` that fits all columns.
 
     Attributes
     ----------
     context : Context
-    model : LinearModel or FamilyModel
-    cost : Budget
-        Of all looks.
+    model : LookedModel
     noise : {"gaussian", "matrix-laplace"}, optional
     asked : bool
         Whether the caller named this method: what it cannot do is then refused, not a reason.
+    remarks : tuple of str
+        What the arguments mean for a reader.
     chooses, later
         As for `plan_looks`.
-    passes : int
-        Made before the first look.
     """
 
     context: Context
-    model: LinearModel | FamilyModel
-    cost: Budget
-    passes: int
+    model: LookedModel
     noise: str | None = None
     asked: bool = False
+    remarks: tuple[str, ...] = ()
     chooses: bool = False
     later: Fraction = Fraction(0)
 
@@ -232,32 +217,32 @@ class Looks:
         """Plan the looks, at another cost if one is given."""
         trial = self.context.trial
         return plan_looks(
-            len(self.model.columns(trial)) - 1,
-            cost or self.cost,
+            len(looked_at(self.model, trial)) - 1,
+            cost or self.context.cost,
             self.context.request.protection,
-            others=self.model.others,
+            others=len(self.model.known),
             exclusive=exclusive_groups(trial, range(len(trial.columns))),
             noise=self.noise,
             chooses=self.chooses,
             later=self.later,
         )
 
-    def refuses(self, rows: int | None) -> str:
+    def refuses(self, rows: int | None, has: str = "has") -> str:
         """Return why a single look does better here; empty if looks can be made.
 
         Parameters
         ----------
         rows : int or None
-            How many there are, where that is public.
+            How many there are, where that is public, or about how many.
+        has : str
+            How the table has them.
         """
-        reader, plan = self.context.reader, self.plan()
-        columns = plan.columns - 1
-        once = read_before(reader, self.passes)
-        if once and self.asked:
-            raise DataError(
-                f'method="adaptive": {once}. Declare the bounds, or give a table that stays.'
-            )
-        if not self.asked:
+        context, reader, plan = self.context, self.context.reader, self.plan()
+        columns, once = plan.columns - 1, self._read_before()
+        if once and (self.asked or self.model.alone):
+            head = "data" if self.model.alone else 'method="adaptive"'
+            raise DataError(f"{head}: {once}. Declare the bounds, or give a table that stays.")
+        if not (self.asked or self.model.alone):
             if once:
                 return once
             if reader.persons is None and not reader.rereadable:
@@ -266,24 +251,65 @@ class Looks:
                 return "there are no columns to look at"
             if self.chooses and columns > _WIDE:
                 return f"looks at {columns:,} columns would take minutes"
-        short = "" if rows is None else self.too_few(rows)
+        short = "" if rows is None or self.model.alone else self.too_few(rows, has)
         if short and self.asked:
             instead = "pcls" if self.chooses else "gram"
             raise ArgumentError(
                 f'method="adaptive": {short} Use method="{instead}", or a larger eps.'
             )
         if not short:
-            reader.require(self.passes + plan.most)
+            reader.require(context.passes + plan.most)
         return short
+
+    def _read_before(self) -> str:
+        """Return why looks cannot bring all rows of a person; empty if they can.
+
+        Rows that were brought together for bounds are some of each person's: looks bring them
+        together once more.
+        """
+        reader = self.context.reader
+        if reader.persons is None or not self.context.passes:
+            return ""
+        reader.hold()
+        if reader.rereadable:
+            return ""
+        return "the rows can be read once, and bounds have to be bought of them"
 
     def too_few(self, rows: int, has: str = "has") -> str:
         """Return why so many rows are too few, and which eps would do; empty if they do."""
-        return too_few(self.plan, self.cost, rows, has)
+        return too_few(self.plan, self.context.cost, rows, has)
 
-    def table(self, design: Design, opened: Opened) -> Table:
-        """Return the rows to look at, after the charge."""
-        reader = every_row(self.context.reader, design, self.context.request.protection)
-        return Table(reader, design, self.model.described(design), opened)
+    def open(self, account: Account) -> Opened:
+        """Open the lines of the bounds and of the looks."""
+        return self.context.bounds(account), self.plan().open(account)
+
+    def announce(self, rows: int | None) -> None:
+        """Warn of too few rows where looks are the only way."""
+        if rows is not None and self.model.alone and (few := self.too_few(rows)):
+            warn(f"{few} {'Terms may be missed' if self.chooses else 'Intervals may be missing'}.")
+
+    def table(self, opened: Opened) -> tuple[Design, Table]:
+        """Return the design, its bounds bought, and the rows to look at, after the charge."""
+        context = self.context
+        if context.uncounted:
+            self.announce(context.reader.rows if self.model.alone else None)
+        design = context.design(opened[0])
+        reader = context.reader
+        if reader.persons is not None and not context.request.protection.capped:
+            reader = reader.every_row(design.types)  # sums over them are limited
+        return design, Table(reader, design, self.model.described(design), opened[1])
+
+    def answer(self, opened: Opened, account: Account, notes: tuple[str, ...]) -> Any:
+        """Look at the rows, and fit all columns."""
+        design, table = self.table(opened)
+        seen = look(table, self.model.family(design))
+        notes = (*notes, *self.remarks)
+        facts = self.context.facts(design, account, notes).after(table.reader)
+        return fitted(self.model, design, columns_of(self.model, design), seen, facts)
+
+    def noted(self, reason: str) -> tuple[str, ...]:
+        """Say nothing: looks come first."""
+        return ()
 
 
 def written(seen: Seen) -> tuple[ReleasedLook, ...]:
@@ -337,7 +363,7 @@ def _own(seen: Seen, facts: CallFacts) -> tuple[ReleasedLook, ...]:
 
 
 def fitted(
-    model: LinearModel | FamilyModel,
+    model: LookedModel,
     design: Design,
     columns: Sequence[int],
     seen: Seen,
@@ -350,7 +376,7 @@ def fitted(
 
     Parameters
     ----------
-    model : LinearModel or FamilyModel
+    model : LookedModel
     design : Design
     columns : sequence of int
         The model's stored columns.
@@ -362,12 +388,12 @@ def fitted(
     among : sequence of int, optional
         The places of a larger model, beside all of which they are wanted.
     """
-    looked = model.columns(design)
+    looked = looked_at(model, design)
     at = [looked.index(j) for j in columns] if places is None else list(places)
     names = [design.columns[j].name for j in columns]
     found = estimates(seen, at, names, model.to_user_units(design, columns), among=among)
     return released(
-        model.results(),
+        model.results,
         design,
         columns,
         replace(facts, whole=seen.plan.whole),

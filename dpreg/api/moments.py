@@ -1,49 +1,41 @@
-"""One release of all moments as an estimator: gram, and the published SSP and AdaSSP.
+"""Ways of `dp_ols` beside looks: one release of all moments, and a perturbed objective.
 
-Tested in `tests/api/test_joint.py`, `tests/api/test_coefficients.py` and
-`tests/api/test_regression.py`.
+The moments are released by gram, or by the published SSP and AdaSSP.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpreg.api.context import CallFacts, exclusive_groups, released
+from dpreg.api.context import CallFacts, Context, Opened, exclusive_groups, released
+from dpreg.api.looks import LinearModel, columns_of
 from dpreg.arrays import Floats
 from dpreg.columns import ColumnType
-from dpreg.estimation.gram import planned_noise, release_gram
+from dpreg.errors import ArgumentError
+from dpreg.estimation.few import PASSES, few_fit, open_few
+from dpreg.estimation.gram import NoisyGram, WithRest, planned_noise, release_gram
 from dpreg.estimation.inference import BELIEVED, GramFit, fit_gram, noise_norm, to_user_units
-from dpreg.estimation.level_fit import LevelsFit
-from dpreg.estimation.levels import fit_levels, hidden_levels
-from dpreg.estimation.noisy_gram import NoisyGram
-from dpreg.estimation.perturbed import release_sums, to_ball
-from dpreg.estimation.rest_level import WithRest
+from dpreg.estimation.levels import LevelsFit, fit_levels, hidden_levels
+from dpreg.estimation.objective import can_hold, hold_located
+from dpreg.estimation.perturbed import MOST_CELLS, privacy_of_constants, release_sums, to_ball
 from dpreg.estimation.scaling import RowScaling, row_scaling
 from dpreg.estimation.tuning import TUNING
 from dpreg.formula.design import Design
-from dpreg.moments import Moments
-from dpreg.privacy.account import Part
+from dpreg.moments import Moments, read_moments
+from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.gram_sensitivity import layout
-from dpreg.privacy.protection import Protection
+from dpreg.privacy.noise import DRAWN
+from dpreg.privacy.proofs import layout
 from dpreg.results.regression import RegressionResults
 from dpreg.running import warn
 from dpreg.sources import Chunk
-
-__all__ = [
-    "UnitBallRows",
-    "announce_wide_factors",
-    "joint_fit",
-    "perturbed_fit",
-    "too_wide",
-    "unit_ball_rows",
-]
 
 _MANY_LEVELS: Final = 20
 _LOOKED_AT = 100
@@ -54,22 +46,9 @@ _LOOKED_AT_PURELY = 40
 """The same at delta = 0, where looks have more noise."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Fitted:
-    """A fit in the user's units, the standard errors of its two parts, and which columns are weak.
-
-    Attributes
-    ----------
-    errors : pair of (d,) arrays
-        From sampling, and from the noise.
-    weak : dict of str to str
-        Column names and why.
-    """
-
-    fit: GramFit | LevelsFit
-    errors: tuple[Floats, Floats]
-    mechanism: str
-    weak: dict[str, str]
+_Fitted: TypeAlias = tuple[GramFit | LevelsFit, tuple[Floats, Floats], str, dict[str, str]]
+"""A fit in the user's units, its standard errors from sampling and from the noise, the mechanism,
+and the names of weak columns, with why."""
 
 
 def joint_fit(
@@ -99,9 +78,7 @@ def joint_fit(
     exclusive = exclusive_groups(design, chosen)
     wide = max(exclusive, key=len, default=())
     fit_of = _with_wide_factor if len(wide) >= TUNING.levels else _plain
-    release = partial(release_gram, part=part, noise=noise)
-    fitted = fit_of(design, chosen, exclusive, moments, facts.rows, release)
-    fit = fitted.fit
+    fit, errors, mechanism, weak = fit_of(design, chosen, exclusive, moments, facts, part, noise)
     return released(
         RegressionResults,
         design,
@@ -109,20 +86,20 @@ def joint_fit(
         facts,
         coefficients=fit.beta,
         covariance=fit.cov,
-        sampling_errors=fitted.errors[0],
-        privacy_errors=fitted.errors[1],
+        sampling_errors=errors[0],
+        privacy_errors=errors[1],
         error_variance=fit.sigma2,
         explained=fit.rsquared,
         complete_rows=fit.nobs,
         error_df=fit.df_resid if facts.rows is not None else None,
         method="gram",
-        noise=fitted.mechanism,
+        noise=mechanism,
         scaling="box",
         ridged=fit.ridged,
         ridge=fit.ridge if fit.ridged else None,
         interval_method=fit.interval_method,
         interval_draws=fit.draws,
-        weak=fitted.weak if fit.ridged else {},
+        weak=weak if fit.ridged else {},
     )
 
 
@@ -140,18 +117,19 @@ def _plain(
     columns: tuple[int, ...],
     exclusive: Sequence[tuple[int, ...]],
     moments: Moments,
-    rows: int | None,
-    release: Callable[..., NoisyGram],
+    facts: CallFacts,
+    part: Part,
+    noise: str | None,
 ) -> _Fitted:
     """Fit all columns as one matrix."""
-    noisy = release(moments, columns, exclusive=exclusive)
+    noisy = release_gram(moments, columns, exclusive=exclusive, part=part, noise=noise)
     fit = to_user_units(
-        fit_gram(noisy, rows=rows),
+        fit_gram(noisy, rows=facts.rows),
         *design.to_user_units(columns),
         response_width=design.response.width,
     )
     errors = np.sqrt(np.diag(fit.cov_sampling)), np.sqrt(np.diag(fit.cov_privacy))
-    return _Fitted(fit, errors, noisy.mechanism, _weak(design, columns, noisy))
+    return fit, errors, noisy.mechanism, _weak(design, columns, noisy)
 
 
 def _with_wide_factor(
@@ -159,29 +137,31 @@ def _with_wide_factor(
     columns: tuple[int, ...],
     exclusive: Sequence[tuple[int, ...]],
     moments: Moments,
-    rows: int | None,
-    release: Callable[..., NoisyGram],
+    facts: CallFacts,
+    part: Part,
+    noise: str | None,
 ) -> _Fitted:
     """Fit a model whose widest factor is solved for level by level.
 
     With an intercept the level that the coding leaves out is released too, as the last column.
     """
     wide = max(exclusive, key=len)
-    levels = [columns.index(j) for j in wide]
+    levels, released_columns, summed = [columns.index(j) for j in wide], columns, moments
     if 0 in columns:
         rest = len(moments.cells) - 1
         exclusive = [(*group, rest) if group == wide else group for group in exclusive]
-        noisy = release(WithRest(moments, wide), (*columns, rest), exclusive=exclusive, sparse=True)
+        released_columns, summed = (*columns, rest), WithRest(moments, wide)
         levels.append(len(columns))
-    else:
-        noisy = release(moments, columns, exclusive=exclusive, sparse=True)
-    fit = fit_levels(noisy, levels, rows=rows)
+    noisy = release_gram(
+        summed, released_columns, exclusive=exclusive, part=part, noise=noise, sparse=True
+    )
+    fit = fit_levels(noisy, levels, rows=facts.rows)
     fit = fit.in_user_units(
         *design.factors_to_user_units(columns), response_width=design.response.width
     )
     hidden = [place for place in hidden_levels(noisy, levels) if place < len(columns)]
     weak = {design.columns[columns[place]].name: "rare level" for place in hidden}
-    return _Fitted(fit, fit.errors, noisy.mechanism, weak)
+    return fit, fit.errors, noisy.mechanism, weak
 
 
 def _weak(design: Design, columns: Sequence[int], noisy: NoisyGram) -> dict[str, str]:
@@ -205,13 +185,7 @@ def _weak(design: Design, columns: Sequence[int], noisy: NoisyGram) -> dict[str,
     }
 
 
-def announce_wide_factors(
-    design: Design,
-    rows: int | None,
-    cost: Budget,
-    protection: Protection,
-    noise: str | None = None,
-) -> None:
+def announce_wide_factors(context: Context, rows: int | None, noise: str | None = None) -> None:
     """Warn, before the charge, of factors with too many levels for the rows and the budget.
 
     Too many are twenty or more that have, on average, fewer rows each than twice the standard
@@ -219,21 +193,20 @@ def announce_wide_factors(
 
     Parameters
     ----------
-    design : Design
+    context : Context
     rows : int or None
         How many there are, or about how many, where that is public; without it there is no warning.
-    cost : Budget
-        Of the release of the moments.
-    protection : Protection
     noise : str, optional
         As for `release_gram`.
     """
+    design = context.trial
     factors = [t for t in design.terms if t.exclusive and len(t.columns) >= _MANY_LEVELS]
     if rows is None or not factors:
         return
     chosen = tuple(column for term in design.terms for column in term.columns)
     triangle = layout(chosen, exclusive_groups(design, chosen))
-    sds = dict(zip(triangle.cells, planned_noise(triangle, cost, protection, noise), strict=True))
+    planned = planned_noise(triangle, context.cost, context.request.protection, noise)
+    sds = dict(zip(triangle.cells, planned, strict=True))
     for term in factors:
         place = chosen.index(term.columns[0])
         sd, levels = sds[place, place], len(term.columns) + triangle.intercept
@@ -289,46 +262,222 @@ def unit_ball_rows(design: Design, columns: Sequence[int], scaling: str) -> Unit
     return UnitBallRows(design, tuple(columns), scaled)
 
 
-def perturbed_fit(
-    rows: UnitBallRows,
-    moments: Moments,
-    facts: CallFacts,
-    part: Part,
-    *,
-    method: str,
-    noise: str,
-) -> RegressionResults:
-    """Fit by perturbed sufficient statistics: coefficients alone, without standard errors."""
-    design, chosen, scaled = rows.design, rows.columns, rows.scaling
-    fit = release_sums(moments, part, method=method, noise=noise)
-    notes = [f"{method} releases coefficients alone; method='gram' gives standard errors too."]
-    if scaled.affine:
-        constant_first = scaled.unstandardise(fit.params)
-        stored = constant_first if 0 in chosen else constant_first[1:]
-        transform, shift = design.to_user_units(chosen)
-        params = transform @ stored + shift
-    else:
-        params = fit.params
-        notes.append(
-            f"scaling {scaled.kind!r} divides each row by its own norm: the coefficients are those "
-            "of the scaled rows, not of the columns in their own units."
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByMoments:
+    """One release of all moments, by "gram", "ssp" or "adassp": a `dpreg.api.context.Way`.
+
+    Attributes
+    ----------
+    context : Context
+    method : str
+    noise : str or None
+        Of gram; whose constants "ssp" and "adassp" take.
+    scaling : str
+        As for `unit_ball_rows`.
+    remarks : tuple of str
+        What the arguments mean for a reader.
+    """
+
+    context: Context
+    method: str
+    noise: str | None
+    scaling: str
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def perturbed(self) -> bool:
+        """Whether the method is a published one that releases coefficients alone."""
+        return self.method in ("ssp", "adassp")
+
+    def refuses(self, rows: int | None, has: str = "has") -> str:
+        """Refuse constants whose release, as a whole, is not what would be charged for it."""
+        if not self.perturbed:
+            return ""
+        cost, protection = self.context.cost, self.context.request.protection
+        constants = self.noise or "analytic"
+        privacy = privacy_of_constants(
+            self.method,
+            constants,
+            eps=cost.eps,
+            delta=cost.delta,
+            neighbors=protection.neighbors,
+            contributions=protection.contributions,
         )
-    unknown = np.full(len(chosen), np.nan)
+        if not privacy.holds:
+            raise ArgumentError(
+                f'noise="{constants}" gives eps={privacy.whole_eps:.4g} at '
+                f'delta={float(cost.delta):g} here, more than is charged: use noise="analytic", '
+                "or a larger eps."
+            )
+        if (rows or 0) * len(self.context.trial.columns) > MOST_CELLS:
+            raise ArgumentError(
+                f'method="{self.method}" is proved for tables of up to 2**44 cells, '
+                "and this one has more: leave method out."
+            )
+        return ""
+
+    def open(self, account: Account) -> Opened:
+        """Open the lines of the bounds and of the moments: a pure noise needs no delta."""
+        bounds, cost = self.context.bounds(account), self.context.cost
+        pure = not self.perturbed and self.noise not in (None, "gaussian")
+        spent = Budget(cost.eps) if pure else cost
+        return bounds, account.line("coefficients", f"{self.method} release", spent)
+
+    def announce(self, rows: int | None) -> None:
+        """Warn of factors with too many levels."""
+        if not self.perturbed:
+            announce_wide_factors(self.context, rows, self.noise)
+
+    def answer(self, opened: Opened, account: Account, notes: tuple[str, ...]) -> RegressionResults:
+        """Read the rows once, release their moments and fit."""
+        context = self.context
+        design = context.design(opened[0])
+        columns = columns_of(LinearModel(), design)
+        ball = unit_ball_rows(design, columns, self.scaling) if self.perturbed else None
+        (moments,) = read_moments(context.reader, design if ball is None else ball)
+        facts = context.facts(design, account, (*notes, *self.remarks)).after(context.reader)
+        if ball is None:
+            return joint_fit(design, columns, moments, facts, opened[1], self.noise)
+        return self._perturbed(ball, moments, facts, opened[1])
+
+    def _perturbed(
+        self, rows: UnitBallRows, moments: Moments, facts: CallFacts, part: Part
+    ) -> RegressionResults:
+        """Fit by perturbed sufficient statistics: coefficients alone, without standard errors."""
+        method, noise, scaled = self.method, self.noise or "analytic", rows.scaling
+        params = release_sums(moments, part, method=method, noise=noise).params
+        notes = [f"{method} releases coefficients alone; method='gram' gives standard errors too."]
+        if scaled.affine:
+            constant_first = scaled.unstandardise(params)
+            stored = constant_first if 0 in rows.columns else constant_first[1:]
+            transform, shift = rows.design.to_user_units(rows.columns)
+            params = transform @ stored + shift
+        else:
+            notes.append(
+                f"scaling {scaled.kind!r} divides each row by its own norm: the coefficients are "
+                "those of the scaled rows, not of the columns in their own units."
+            )
+        return _coefficients_alone(
+            rows.design,
+            rows.columns,
+            facts,
+            column_widths=None,
+            coefficients=params,
+            error_df=None if facts.rows is None else float(facts.rows - len(rows.columns)),
+            method=method,
+            noise=noise,
+            scaling=scaled.kind,
+            notes=(*facts.notes, *notes),
+        )
+
+    def noted(self, reason: str) -> tuple[str, ...]:
+        """Say why looks were not taken."""
+        return (f'method="gram": {reason.rstrip(".")}.',)
+
+
+def _coefficients_alone(
+    design: Design, columns: Sequence[int], facts: CallFacts, **told: Any
+) -> RegressionResults:
+    """Make the result of a fit without standard errors."""
+    unknown = np.full(len(columns), np.nan)
     return released(
         RegressionResults,
         design,
-        chosen,
+        columns,
         facts,
-        column_widths=None,
-        coefficients=params,
-        covariance=np.full((len(chosen), len(chosen)), np.nan),
+        covariance=np.full((len(columns), len(columns)), np.nan),
         sampling_errors=unknown,
         privacy_errors=unknown,
         error_variance=None,
         explained=None,
-        error_df=None if facts.rows is None else float(facts.rows - len(chosen)),
-        method=method,
-        noise=noise,
-        scaling=scaled.kind,
-        notes=(*facts.notes, *notes),
+        **told,
     )
+
+
+NO_ERRORS: Final = (
+    'No intervals are given: method="objective" spends all of eps on coefficients, and releases '
+    "no moments to tell their errors from. Intervals need "
+    'method="auto", and more rows or a larger eps where they would be wide.'
+)
+_PURE: Final = "delta was not needed, and is not spent."
+_MOST_CELLS: Final = 1 << 26
+"""Cells of the rows that are held at once."""
+_LEAST_EPS: Final = Fraction(1, 2**30)
+"""Of a row: with less, noise that fits in no float would be asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByObjective:
+    """Coefficients alone where rows are few, by a perturbed objective: a way of `dp_ols`."""
+
+    context: Context
+    remarks: tuple[str, ...] = ()
+
+    def refuses(self, rows: int | None, has: str = "has") -> str:
+        """Refuse what cannot be fitted so, from public facts alone and before the charge."""
+        context, reader, design = self.context, self.context.reader, self.context.trial
+        if not design.has_intercept:
+            raise _refused(
+                "needs an intercept, as it measures the response from its mean",
+                'Leave out "- 1" or "+ 0", or use method="gram"',
+            )
+        if reader.persons is not None:
+            raise _refused("takes no person", 'Use method="auto"')
+        if not can_hold(reader):
+            raise _refused(
+                "holds the rows in this process, which does not read these",
+                'Bring the columns here (.compute(), .toPandas()), or use method="auto"',
+            )
+        if context.cost.eps < _LEAST_EPS * context.request.protection.contributions:
+            raise _refused("needs an eps of at least 2**-30 for each row of a person", "Raise eps")
+        reader.require(context.passes + PASSES)
+        if (rows or 0) * len(design.columns) > _MOST_CELLS:
+            raise _refused(
+                f"holds up to {_MOST_CELLS:,} cells, and this table has more",
+                'Use method="auto", which does better with so many rows',
+            )
+        return ""
+
+    def open(self, account: Account) -> Opened:
+        """Open the lines of the bounds and of the fit."""
+        return self.context.bounds(account), open_few(account, self.context.cost.eps)
+
+    def announce(self, rows: int | None) -> None:
+        """Warn of nothing."""
+
+    def answer(self, opened: Opened, account: Account, notes: tuple[str, ...]) -> RegressionResults:
+        """Read the rows, release coefficients and write them in the user's units."""
+        context, reader = self.context, self.context.reader
+        design = context.design(opened[0])
+        found = few_fit(
+            lambda vectors: read_moments(reader, vectors)[0],
+            partial(hold_located, reader, design),
+            design,
+            exclusive_groups(design, range(len(design.columns))),
+            opened[1],
+            public=account.protection.n_is_public,
+        )
+        facts = context.facts(design, account).after(reader)
+        columns = columns_of(LinearModel(), design)
+        to_user, shift = design.to_user_units(columns)
+        told = [NO_ERRORS] if facts.budget.delta == 0 else [NO_ERRORS, _PURE]
+        return _coefficients_alone(
+            design,
+            columns,
+            facts,
+            coefficients=to_user @ found.params[list(columns)] + shift,
+            complete_rows=found.count,
+            error_df=None if facts.rows is None else max(found.count - len(columns), 1.0),
+            method="objective",
+            noise=DRAWN,
+            scaling="box",
+            notes=(*notes, *self.remarks, *told),
+        )
+
+    def noted(self, reason: str) -> tuple[str, ...]:
+        """Say nothing: no other way is tried before."""
+        return ()
+
+
+def _refused(why: str, mend: str) -> ArgumentError:
+    return ArgumentError(f'method="objective" {why}. {mend}.')

@@ -1,51 +1,42 @@
-"""`dp_ols`: private coefficients of a fixed linear model, with honest standard errors."""
+"""`dp_ols` and `dp_glm`: private coefficients of a fixed model, with honest standard errors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
-from dpreg.api.context import CallFacts, Context, open_table
-from dpreg.api.few import check_few, objective_fit
-from dpreg.api.looks import LinearModel, Looks, fitted
-from dpreg.api.moments import (
-    announce_wide_factors,
-    joint_fit,
-    perturbed_fit,
-    too_wide,
-    unit_ball_rows,
-)
-from dpreg.api.recorded import recorded
-from dpreg.arguments import renamed_method
+from dpreg.api.context import Context, Way, answered, open_table, recorded
+from dpreg.api.looks import FamilyModel, LinearModel, Looks
+from dpreg.api.moments import ByMoments, ByObjective, too_wide
 from dpreg.errors import ArgumentError, SchemaError, shown
-from dpreg.estimation.constants import MOST_CELLS, PERTURBED_NOISES, privacy_of_constants
-from dpreg.estimation.few import open_few
-from dpreg.estimation.gram import NOISES
-from dpreg.estimation.held import can_hold
+from dpreg.estimation.objective import can_hold
+from dpreg.estimation.perturbed import PERTURBED_NOISES
 from dpreg.estimation.scaling import SCALINGS
-from dpreg.formula.bounds import announce
 from dpreg.formula.design import Design, build_design
 from dpreg.formula.terms import read_terms
-from dpreg.looks.families import Linear
-from dpreg.looks.loop import look
-from dpreg.looks.model import with_term
+from dpreg.looks.model import Asked, with_term
 from dpreg.looks.plan import NOISES as LOOK_NOISES
-from dpreg.moments import read_moments
-from dpreg.options import MethodLike, unpacked
-from dpreg.privacy.account import Account
-from dpreg.privacy.budget import Budget
-from dpreg.privacy.protection import Protection
-from dpreg.request import Request, choice, positive, text, truth
+from dpreg.options import Amount, FamilyLike, MethodLike, SchemaLike, Table, unpacked
+from dpreg.privacy.protection import NOISES, Protection
+from dpreg.request import (
+    Arguments,
+    FormulaRequest,
+    checked,
+    choice,
+    method_of,
+    optional,
+    positive,
+    text,
+    truth,
+)
+from dpreg.results.glm import GLMResults
 from dpreg.results.regression import RegressionResults
-from dpreg.signatures import Amount, SchemaLike, Table
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
-
-__all__ = ["dp_ols"]
 
 METHODS = ("auto", "adaptive", "gram", "objective", "ssp", "adassp")
 _NOISES = {
@@ -62,52 +53,48 @@ _GRAM_ALONE = frozenset(NOISES) - frozenset(LOOK_NOISES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OLSRequest(Request):
+class OLSRequest(FormulaRequest):
     """Everything that a caller of `dp_ols` chose, as exact values."""
 
-    formula: str
-    method: str
+    method: str = checked(method_of, METHODS)
+    scaling: str = checked(choice, SCALINGS)
+    clip: Fraction = checked(positive, Fraction(1))
+    center: bool = checked(truth)
+    offset: str | None = checked(optional, text)
+    weights: str | None = checked(optional, text)
     noise: str | None
-    scaling: str
-    clip: Fraction
-    center: bool
     read: str
-    offset: str | None
-    weights: str | None
 
     @classmethod
-    def of(cls, call: Mapping[str, Any]) -> OLSRequest:
-        """Check every argument; errors name the argument and say how to fix it."""
-        formula = text(call["formula"], "formula")
-        center = truth(call["center"], "center")
-        common = cls.common(call)
-        method = choice(renamed_method(call["method"]), "method", METHODS)
-        if method == "auto" and isinstance(call["noise"], str) and call["noise"] in _GRAM_ALONE:
+    def settled(cls, told: dict[str, Any], call: Arguments) -> dict[str, Any]:
+        """Settle the method by noise, errors and weights, and the formula as it is read."""
+        method, noise = told["method"], call["noise"]
+        if method == "auto" and isinstance(noise, str) and noise in _GRAM_ALONE:
             method = "gram"
-        offset, weights = _words(call["offset"], "offset"), _words(call["weights"], "weights")
-        method = _of_errors(call["cov_type"], method, common["protection"])
-        if weights is not None:
-            method = _of_weights(method)
-        read, weights = _read(formula, offset, weights)
-        request = cls(
-            **common,
-            formula=formula,
-            method=method,
-            scaling=choice(call["scaling"], "scaling", SCALINGS),
-            noise=_noise(call["noise"], method),
-            clip=positive(call["clip"], "clip", Fraction(1)),
-            center=center,
-            read=read,
-            offset=offset,
-            weights=weights,
-        )
-        _check_together(request)
-        return request
+        method = _of_errors(call["cov_type"], method, told["protection"])
+        if told["weights"] is not None:
+            if method not in ("auto", "adaptive"):
+                raise ArgumentError(f'weights need looks: leave method="{method}" out.')
+            method = "adaptive"
+        if noise == "knorm" and _NOISES[method] is not PERTURBED_NOISES:
+            raise ArgumentError('noise="knorm" is gone: use "matrix-laplace", or leave noise out.')
+        told["method"], told["noise"] = method, choice(noise, "noise", (*_NOISES[method], None))
+        formula, offset = told["formula"], told["offset"]
+        if offset is not None:
+            with_term(formula, offset, "offset")  # refuses what is no expression of its own
+            response, right = read_terms(formula).response, formula.partition("~")[2]
+            taken = offset if offset.isidentifier() else f"({offset})"
+            formula = f"I({response} - {taken}) ~{right}"
+        if told["weights"] is not None:
+            formula, told["weights"] = with_term(formula, told["weights"], "weights")
+        return {**told, "read": formula}
 
-    @property
-    def model(self) -> LinearModel:
-        """The model, as looks read it."""
-        return LinearModel(self.weights)
+    def check(self) -> None:
+        """Refuse noise that needs a delta without one."""
+        perturbed = self.method in ("ssp", "adassp")
+        what = f'method="{self.method}"' if perturbed else f'noise="{self.noise}"'
+        if self.budget.delta == 0 and (perturbed or self.noise == "gaussian"):
+            raise ArgumentError(f"{what} needs delta above 0, such as delta=1e-6.")
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -127,38 +114,14 @@ class OLSRequest(Request):
 
     def check_weights(self, design: Design, unbounded: tuple[str, ...]) -> None:
         """Refuse weights without a public cap."""
-        columns = [design.columns[j] for j in self.model.weighed(design)]
-        for column in columns:
+        at = [j for term in design.terms if term.name == self.weights for j in term.columns]
+        for column in (design.columns[j] for j in at):
             declared = not any(name in column.name for name in unbounded)
-            if len(columns) > 1 or column.levels or not declared or column.lo < 0 or column.hi <= 0:
+            if len(at) > 1 or column.levels or not declared or column.lo < 0 or column.hi <= 0:
                 raise SchemaError(
                     f"weights: declare bounds of {shown(column.name)} from 0 up to a cap, from "
                     "public knowledge; larger weights count as the cap."
                 )
-
-    @property
-    def perturbed(self) -> bool:
-        """Whether the method is a published one that releases coefficients alone."""
-        return self.method in ("ssp", "adassp")
-
-    def spent(self, cost: Budget) -> Budget:
-        """Return what of `cost` a release of the moments spends: a pure noise needs no delta."""
-        return cost if self.perturbed or self.noise in (None, "gaussian") else Budget(cost.eps)
-
-    @property
-    def constants(self) -> str:
-        """Whose noise constants "ssp" and "adassp" take."""
-        return self.noise or "analytic"
-
-
-def _noise(noise: object, method: str) -> str | None:
-    if noise == "knorm" and _NOISES[method] is not PERTURBED_NOISES:
-        raise ArgumentError('noise="knorm" is gone: use "matrix-laplace", or leave noise out.')
-    return cast("str | None", choice(noise, "noise", (*_NOISES[method], None)))
-
-
-def _words(value: object, name: str) -> str | None:
-    return None if value is None else text(value, name)
 
 
 def _of_errors(wanted: object, method: str, protection: Protection) -> str:
@@ -187,32 +150,77 @@ def _of_errors(wanted: object, method: str, protection: Protection) -> str:
     )
 
 
-def _of_weights(method: str) -> str:
-    if method not in ("auto", "adaptive"):
-        raise ArgumentError(f'weights need looks: leave method="{method}" out.')
-    return "adaptive"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GLMRequest(FormulaRequest):
+    """Everything that a caller of `dp_glm` chose, as exact values."""
 
+    noise: str | None = checked(choice, (*LOOK_NOISES, None))
+    asked: Asked
 
-def _read(formula: str, offset: str | None, weights: str | None) -> tuple[str, str | None]:
-    """Return the formula as it is read, and the term of the weights."""
-    if offset is not None:
-        with_term(formula, offset, "offset")  # refuses what is no expression of its own
-        response, right = read_terms(formula).response, formula.partition("~")[2]
-        taken = offset if offset.isidentifier() else f"({offset})"
-        formula = f"I({response} - {taken}) ~{right}"
-    return (formula, None) if weights is None else with_term(formula, weights, "weights")
+    @classmethod
+    def settled(cls, told: dict[str, Any], call: Arguments) -> dict[str, Any]:
+        """Check what belongs to the family."""
+        return {**told, "asked": Asked.of(call)}
 
-
-def _check_together(request: OLSRequest) -> None:
-    without = request.budget.delta == 0
-    if not request.perturbed:
-        if request.noise == "gaussian" and without:
+    def check(self) -> None:
+        """Refuse noise that needs a delta without one."""
+        if self.noise == "gaussian" and self.budget.delta == 0:
             raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
-    elif without:
-        raise ArgumentError(f'method="{request.method}" needs delta above 0, such as delta=1e-6.')
 
 
-@recorded
+def _ols(call: Arguments) -> Any:
+    """Answer `dp_ols`: "auto" is an ordered list of ways, and a refusal is the note."""
+    request = OLSRequest.of(unpacked(call))
+    opened = open_table(request, call)
+    build = partial(build_design, request.read, clip=request.clip, center=request.center)
+    context = Context.of(request, opened, request.read, build, request.check_weights)
+    told = {"context": context, "remarks": request.remarks}
+    looks = _Adaptive(
+        **told,
+        model=LinearModel(request.weights),
+        noise=request.noise,
+        asked=request.method == "adaptive",
+    )
+    method = "gram" if request.method == "auto" else request.method
+    moments = ByMoments(**told, method=method, noise=request.noise, scaling=request.scaling)
+    ways: dict[str, tuple[Way, ...]] = {
+        "auto": (looks, moments),
+        "adaptive": (looks,),
+        "objective": (ByObjective(**told),),
+    }
+    chosen = ways.get(request.method, (moments,))
+    return answered(request, opened[0], chosen, call["budget"], f"dp_ols: {request.formula}")
+
+
+def _glm(call: Arguments) -> Any:
+    """Answer `dp_glm`: looks are the only way."""
+    request = GLMRequest.of(unpacked(call))
+    reader, declared = open_table(request, call)
+    known, read = request.asked.model(request.formula, declared)
+    family = request.asked.family
+    check = partial(read.check, family=family)
+    context = Context.of(request, (reader, known), read.formula, read.design, check)
+    looks = Looks(context=context, model=FamilyModel(read, family), noise=request.noise)
+    return answered(request, reader, (looks,), call["budget"], f"dp_glm: {request.formula}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Adaptive(Looks):
+    """Looks for `dp_ols`, which has other methods to offer."""
+
+    def refuses(self, rows: int | None, has: str = "has") -> str:
+        """Return why another method does better; name the one that is nearer without intervals."""
+        context, reader = self.context, self.context.reader
+        if not self.asked and (reason := too_wide(context.trial, context.cost)):
+            return reason
+        reason = Looks.refuses(self, rows, has)
+        again = reader.persons is None and can_hold(reader) and reader.rereadable
+        if reason and again and context.trial.has_intercept and self.noise is None:
+            reason += ' method="objective" gives nearer coefficients, without intervals'
+        return reason
+
+
+@recorded(_ols)
 def dp_ols(
     formula: str,
     data: Table,
@@ -315,7 +323,7 @@ def dp_ols(
     Intervals of "adaptive" hold what least squares on the declared columns would give, right model
     or wrong, where persons are independent. Those of "gram" hold where the model is right: linear,
     with one residual variance.
-    Sensitivities and their proofs: `dpreg.privacy.gram_sensitivity`; the fit and its covariance:
+    Sensitivities and their proofs: `dpreg.privacy.proofs`; the fit and its covariance:
     `dpreg.estimation.inference`.
 
     Examples
@@ -326,195 +334,101 @@ def dp_ols(
     >>> list(fit.params.index)
     ['Intercept', 'disea', 'lpi']
     """
-    request = OLSRequest.of(unpacked(locals()))
-    reader, known = open_table(request, data, schema, progress, where)
-    build = partial(build_design, request.read, clip=request.clip, center=request.center)
-    context = Context.of(request, reader, known, request.read, build, request.check_weights, shares)
-    estimators = [make(context, request) for make in ESTIMATORS[request.method]]
-    first, *others = estimators
-    account = request.account()
-    bounds = context.bounds(account)
-    reason = first.refuses(context.rows)
-    # A public number of rows that only a pass would tell is counted after the charge, and decides.
-    uncounted = bool(others) and not reason and context.uncounted
-    if reason:
-        (first,) = others
-    accounts = [account]
-    if uncounted:
-        accounts = [Account(account.protection, context.cost, account.rng) for _ in estimators]
-        account.either(*accounts)
-    tried = estimators if uncounted else [first]
-    opened = [one.open(own) for one, own in zip(tried, accounts, strict=True)]
-    announce(bounds)
-    if not uncounted:
-        first.announce(context.rows)
-    account.charge(budget, f"dp_ols: {formula}")
-    place = 0
-    if uncounted:
-        reason = first.refuses(reader.rows)
-        place = int(bool(reason))
-        account.take(accounts[place])
-        tried[place].announce(reader.rows)
-    design = context.design(bounds)
-    facts = context.facts(design, account, formula)
-    reasons = (f'method="gram": {reason.rstrip(".")}.',) if reason else ()
-    facts = replace(facts, notes=(*reasons, *request.remarks))
-    return tried[place].fit(opened[place], design, facts)
 
 
-class Estimator(Protocol):
-    """A way to fit a fixed formula; "auto" is a list of them, and a refusal is the note."""
+@recorded(_glm)
+def dp_glm(
+    formula: str,
+    data: Table,
+    eps: Amount,
+    *,
+    delta: Amount = 0,
+    family: FamilyLike = "binomial",
+    schema: SchemaLike = None,
+    where: str | None = None,
+    offset: str | None = None,
+    noise: str | None = None,
+    neighbors: str = "replace-one",
+    contributions: int | None = None,
+    person: str | None = None,
+    shares: Mapping[str, Amount] | None = None,
+    budget: Ledger | None = None,
+    analyst: str | None = None,
+    progress: bool | None = None,
+    unsafe_seed: int | None = None,
+) -> GLMResults:
+    """Fit a logistic or a Poisson regression with differential privacy.
 
-    def refuses(self, rows: int | None) -> str:
-        """Return why this is not the way, given a public number of rows; "" if it is.
+    A first look releases the moments of rows on the unit scale of their bounds; each later one
+    score and information at the fit that the looks before gave, the last with the middle of the
+    sandwich. There are three to five looks, each a pass over the rows.
 
-        Raises
-        ------
-        ArgumentError, DataError
-            Where the caller asked for this one alone.
-        """
+    Parameters
+    ----------
+    formula : str
+        Two-sided, in patsy's language, with an intercept. For "binomial" the response is a column
+        of 0 and 1, one declared as bool, one with two declared levels, of which the second counts
+        as 1, or with trials a number of successes; for counts it is one with bounds from 0 up.
+        A count above its upper bound is taken as that bound; tight bounds mean less noise.
+    data : table
+        The confidential rows, as for `dp_ols`; they are read several times. A row with a missing or
+        undeclared value is left out.
+    eps, delta : number or decimal string
+        The most that the whole call may cost; decimals are taken exactly as typed.
+    family : {"binomial", "poisson", "quasipoisson"} or object
+        A name, or `dpreg.Binomial(trials=...)`, `dpreg.Poisson(exposure=..., response_cap=...)`,
+        `dpreg.QuasiPoisson(...)`. "binomial" has the logit link, the others the log link. Standard
+        errors of both count families allow for more or less spread than Poisson's; "quasipoisson"
+        reports it as `scale`.
+    schema : mapping, Schema or path, optional
+        Bounds and levels of the raw columns; bounds of regressors that are left out are bought from
+        a share of eps. A "binomial" response that is left out is read as a number between 0 and 1.
+    where : str, optional
+        Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
+        ``"g in ['a', 'b'] or not flag"``. Other rows are excluded, and how many pass is
+        private (`dpreg.formula.where`).
+    offset : str, optional
+        A column, or an expression that could be a term of the formula, which is added to the linear
+        predictor with coefficient 1. Its bounds must be declared.
+    noise : {"gaussian", "matrix-laplace"}, optional
+        None takes Gaussian noise where delta is above 0, else noise of pure eps: matrix-Laplace on
+        the information, an L2 K-norm on the score.
+    neighbors : {"replace-one", "add-remove"}
+    contributions : int, optional
+        The most rows that one person may own, 1 if it is left out. With `person` the most that are
+        used, drawn at random: all unless it is given.
+    person : str, optional
+        The column that says whose row it is. All rows of a person are summed before they are
+        limited, so the claim holds for everybody, and errors are clustered by person. The number of
+        rows is then private. Ids that are numbers are one person if they agree in 15 digits: put a
+        letter before ids of more digits.
+    shares : mapping, optional
+        {"bounds": part of eps} where bounds are bought.
+    budget : Ledger, optional
+        An account to charge, before a row is read.
+    analyst : str, optional
+        Whose share of the account is charged, where the ledger has caps for analysts.
+    progress : bool, optional
+        Show a bar on stderr while rows are read; default where stderr is a terminal.
+    unsafe_seed : int, optional
+        Makes the result reproducible and **not private**; every view of it says so.
 
-    def open(self, account: Account) -> Any:
-        """Open its lines."""
+    Returns
+    -------
+    GLMResults
+        Columns that the noise hides have a coefficient and no interval, and `marks` says so. Where
+        the number of rows is public and too small, a warning says so: before the charge, if it is
+        known without a pass.
 
-    def announce(self, rows: int | None) -> None:
-        """Warn of what it will not do well, before the charge."""
+    Raises
+    ------
+    ArgumentError, FormulaError, SchemaError, DataError, BudgetError
+        From public facts alone and before anything is charged or read, except a DataError raised
+        when the data source fails: what was charged then stays charged.
 
-    def fit(self, opened: Any, design: Design, facts: CallFacts) -> RegressionResults:
-        """Read the rows, release and fit, after the charge."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _ByLooks:
-    context: Context
-    request: OLSRequest
-
-    @property
-    def looks(self) -> Looks:
-        context, request = self.context, self.request
-        return Looks(
-            context=context,
-            model=request.model,
-            cost=context.cost,
-            passes=context.passes,
-            noise=request.noise,
-            asked=request.method == "adaptive",
-        )
-
-    def refuses(self, rows: int | None) -> str:
-        context, request = self.context, self.request
-        if request.method == "auto" and (reason := too_wide(context.trial, context.cost)):
-            return reason
-        reason, reader = self.looks.refuses(rows), context.reader
-        again = reader.persons is None and can_hold(reader) and reader.rereadable
-        if reason and again and context.trial.has_intercept and request.noise is None:
-            reason += ' method="objective" gives nearer coefficients, without intervals'
-        return reason
-
-    def open(self, account: Account) -> Any:
-        return self.looks.plan().open(account)
-
-    def announce(self, rows: int | None) -> None:
-        return
-
-    def fit(self, opened: Any, design: Design, facts: CallFacts) -> RegressionResults:
-        table = self.looks.table(design, opened)
-        seen = look(table, Linear())
-        facts = facts.after(table.reader)
-        model = self.request.model
-        columns = [j for j in columns_of(design) if j in model.columns(design)]
-        result: RegressionResults = fitted(model, design, columns, seen, facts)
-        return result
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _ByMoments:
-    context: Context
-    request: OLSRequest
-
-    def refuses(self, rows: int | None) -> str:
-        if self.request.perturbed:
-            _check_claim(self.request, self.context.cost)
-            if (rows or 0) * len(self.context.trial.columns) > MOST_CELLS:
-                raise ArgumentError(
-                    f'method="{self.request.method}" is proved for tables of up to 2**44 cells, '
-                    "and this one has more: leave method out."
-                )
-        return ""
-
-    def open(self, account: Account) -> Any:
-        request = self.request
-        line = "gram" if request.method == "auto" else request.method
-        return account.line("coefficients", f"{line} release", request.spent(self.context.cost))
-
-    def announce(self, rows: int | None) -> None:
-        if not self.request.perturbed:
-            context, request = self.context, self.request
-            announce_wide_factors(
-                context.trial, rows, context.cost, request.protection, request.noise
-            )
-
-    def fit(self, opened: Any, design: Design, facts: CallFacts) -> RegressionResults:
-        request, reader, columns = self.request, self.context.reader, columns_of(design)
-        ball = unit_ball_rows(design, columns, request.scaling) if request.perturbed else None
-        (moments,) = read_moments(reader, design if ball is None else ball)
-        facts = facts.after(reader)
-        if ball is None:
-            return joint_fit(design, columns, moments, facts, opened, request.noise)
-        noise = request.constants
-        return perturbed_fit(ball, moments, facts, opened, method=request.method, noise=noise)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _ByObjective:
-    context: Context
-    request: OLSRequest
-
-    def refuses(self, rows: int | None) -> str:
-        context = self.context
-        protection, cost = self.request.protection, context.cost
-        check_few(context.trial, context.reader, cost, protection, context.passes)
-        return ""
-
-    def open(self, account: Account) -> Any:
-        return open_few(account, self.context.cost.eps)
-
-    def announce(self, rows: int | None) -> None:
-        return
-
-    def fit(self, opened: Any, design: Design, facts: CallFacts) -> RegressionResults:
-        return objective_fit(design, columns_of(design), self.context.reader, opened, facts)
-
-
-ESTIMATORS: Final[Mapping[str, tuple[Callable[[Context, OLSRequest], Estimator], ...]]] = {
-    "auto": (_ByLooks, _ByMoments),
-    "adaptive": (_ByLooks,),
-    "gram": (_ByMoments,),
-    "objective": (_ByObjective,),
-    "ssp": (_ByMoments,),
-    "adassp": (_ByMoments,),
-}
-"""The ways of each method, in the order in which they are tried."""
-
-
-def columns_of(design: Design) -> list[int]:
-    """Return the stored columns of all terms."""
-    return [column for term in design.terms for column in term.columns]
-
-
-def _check_claim(request: OLSRequest, cost: Budget) -> None:
-    """Refuse constants whose release, as a whole, is not what would be charged for it."""
-    privacy = privacy_of_constants(
-        request.method,
-        request.constants,
-        eps=cost.eps,
-        delta=cost.delta,
-        neighbors=request.protection.neighbors,
-        contributions=request.protection.contributions,
-    )
-    if not privacy.holds:
-        raise ArgumentError(
-            f'noise="{request.constants}" gives eps={privacy.whole_eps:.4g} at '
-            f'delta={float(cost.delta):g} here, more than is charged: use noise="analytic", '
-            "or a larger eps."
-        )
+    Notes
+    -----
+    Intervals hold what maximum likelihood on the declared columns would give, right model or wrong,
+    where persons are independent. Sensitivities: `dpreg.privacy.proofs`. How looks
+    compose: `dpreg.privacy.gaussian`.
+    """

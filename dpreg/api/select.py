@@ -1,34 +1,487 @@
 """`dp_select`: private choice of the variables of a model, from a formula to a result.
 
 Read downwards: the arguments become a `SelectionRequest`; a selector, looks or the paper's method,
-is settled from public facts and opens its lines (`dpreg.api.select_route`); the ledger is charged;
-the selector reads the rows, draws, and makes the result.
+is settled from public facts and opens its lines; the ledger is charged; the selector reads the
+rows, draws, and makes the result (`dpreg.api.context.answered`).
+
+"auto" looks at the rows where there are enough of them, and takes "pcls" otherwise. Under
+add-remove, and with persons, the number of rows is private: a share of eps buys a noisy count
+first. By looks the choice among terms is a function of what the last look released: it costs
+nothing. Looks at the chosen columns, where they are asked for, have a share of the budget. Linear
+models and families differ in their scores alone (`dpreg.api.looks`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
-from dpreg.api.context import check_known_rows, open_table
-from dpreg.api.recorded import recorded
-from dpreg.api.select_adaptive import select_family
-from dpreg.api.select_route import route
-from dpreg.formula.bounds import announce
+import numpy as np
+
+from dpreg.api.context import (
+    CallFacts,
+    Context,
+    Opened,
+    answered,
+    check_known_rows,
+    open_table,
+    recorded,
+)
+from dpreg.api.looks import (
+    FamilyModel,
+    LinearModel,
+    LookedModel,
+    Looks,
+    fitted,
+    formula_of,
+    looked_at,
+    written,
+)
+from dpreg.api.moments import joint_fit
+from dpreg.choice import Choice, choose
+from dpreg.errors import ArgumentError
+from dpreg.formula.bounds import bounds_sources, buy_bounds
+from dpreg.formula.design import Design
+from dpreg.looks.families import Family
+from dpreg.looks.loop import Seen, laws_for_choice, look, look_at_chosen, point_of_chosen
 from dpreg.looks.model import family_asked
-from dpreg.options import FamilyLike, MethodLike, unpacked
-from dpreg.request import SelectionRequest
-from dpreg.results.selection import SelectionResults
-from dpreg.signatures import Amount, SchemaLike, Table
-from dpreg.sources.reader import showing
+from dpreg.looks.plan import fresh_share
+from dpreg.looks.table import Table as LookTable
+from dpreg.options import Amount, FamilyLike, MethodLike, SchemaLike, Table, unpacked
+from dpreg.privacy.account import Account
+from dpreg.request import SHARES, Arguments, SelectionRequest
+from dpreg.results.selection import GLMSelectionResults, SelectionResults
+from dpreg.schema import Schema
+from dpreg.selection import run
+from dpreg.selection.run import design_of, prepare, space_of
+from dpreg.selection.space import Space, build_space
+from dpreg.sources.reader import Reader, showing
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
 
-__all__ = ["dp_select"]
+_MOVING: Final = (
+    "The fit had not settled when terms were chosen: false_inclusions is not promised. It takes "
+    "more rows, or a larger eps."
+)
 
 
-@recorded
+def _select(call: Arguments) -> Any:
+    """Answer `dp_select`: by looks, or by the paper's method."""
+    call = unpacked(call)
+    request = SelectionRequest.of(call)
+    asked, shown = family_asked(request, call), showing(call["progress"])
+    opened = reader, known = open_table(request, call)
+    check_known_rows(reader, request.protection.n_is_public)
+    label, ledger = f"dp_select: {request.formula}", call["budget"]
+    if asked is not None:
+        known, read = asked.model(request.formula, known)
+        if request.fit == "auto":
+            request = replace(request, fit="fresh")
+        looks = ByLooks.of(request, (reader, known), FamilyModel(read, asked.family))
+        return answered(request, reader, (looks,), ledger, label)
+    paper = ByPaper(request=request, reader=reader, schema=known, shown=shown)
+    if request.method not in ("auto", "adaptive"):
+        return answered(request, reader, (paper,), ledger, label)
+    paper = paper.instead()
+    if paper.because:
+        return answered(request, reader, (paper,), ledger, label)
+    either = request.method == "auto"
+    counts = either and not request.protection.n_is_public
+    share = SHARES["count"] if counts else Fraction(0)
+    looks = ByLooks.of(request, opened, counted=share)
+    if not either and len(looks.context.trial.columns) < 2:
+        raise ArgumentError('method="adaptive" needs columns to look at: use method="pcls".')
+    return answered(request, reader, (looks, paper)[: 1 + either], ledger, label, share)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByLooks(Looks):
+    """A selection by looks: a `dpreg.api.context.Way`.
+
+    Attributes
+    ----------
+    request : SelectionRequest
+    """
+
+    request: SelectionRequest
+
+    @classmethod
+    def of(
+        cls,
+        request: SelectionRequest,
+        opened: tuple[Reader, Schema],
+        model: LookedModel | None = None,
+        counted: Fraction = Fraction(0),
+    ) -> ByLooks:
+        """Settle a selection; `counted` is the part of eps that a count of the rows takes."""
+        later, asked = Fraction(0), request.method == "adaptive"
+        if request.fit in ("auto", "fresh"):
+            later = request.shares.get("fit", fresh_share(request.budget.delta))
+        if isinstance(model, FamilyModel):
+            read = model.model
+            build = partial(read.design, keep=request.keep)
+            check = partial(read.check, family=model.name, call="dp_select")
+            context = Context.of(request, opened, read.formula, build, check)
+        else:
+            build = partial(design_of, request)
+            context = Context.of(request, opened, request.formula, build, counted=counted)
+        fit = "fresh" if request.fit == "auto" else request.fit
+        by_looks = cls(
+            context=context,
+            model=model or LinearModel(),
+            asked=asked and model is None,
+            chooses=True,
+            later=later,
+            request=replace(request, method="adaptive", fit=fit),
+        )
+        by_looks.space(context.trial)
+        return by_looks
+
+    def space(self, design: Design) -> Space:
+        """Return the models on offer, their columns numbered as they are looked at."""
+        columns = looked_at(self.model, design)
+        place = {j: k for k, j in enumerate(columns)}
+        terms = [
+            replace(term, columns=tuple(place[j] for j in term.columns))
+            for term in design.terms
+            if term.name not in self.model.known
+        ]
+        return build_space(
+            terms,
+            tuple(design.columns[j].name for j in columns),
+            keep=design.keep,
+            units=self.request.units,
+            max_terms=self.request.max_terms,
+            hierarchy=self.request.hierarchy,
+        )
+
+    def answer(self, opened: Opened, account: Account, notes: tuple[str, ...]) -> SelectionResults:
+        """Look at the rows, choose terms, and fit the chosen ones."""
+        request, model = self.request, self.model
+        design, table = self.table(opened)
+        space, family = self.space(design), model.family(design)
+        found = choose_by_looks(table, family, space, float(request.false_inclusions))
+        columns, choice = looked_at(model, design), found.choice
+        chosen = [columns[place] for place in found.places]
+        facts = replace(
+            self.context.facts(design, account).after(table.reader),
+            formula=model.formula(design, chosen),
+            fit=request.fit or "fixed",
+        )
+        regression = None
+        if request.fit == "same" and found.places:
+            whole = columns_of_units(space, range(len(space.units)))
+            regression = fitted(
+                model, design, chosen, found.seen, facts, places=found.places, among=whole
+            )
+        elif found.later is not None:
+            places = found.later_places
+            regression = fitted(model, design, chosen, found.later, facts, places=places)
+        facts = replace(facts, whole=table.plan.whole)
+        fields = _fields(request, design, space, facts, choice.found)
+        columns_told = fields["columns"].items()
+        reported = [columns[place] for place in columns_of_units(space, choice.found)]
+        units = [model.unit(design) / design.columns[j].width for j in columns]
+        fields |= {
+            "columns": {name: at for name, at in columns_told if name not in model.known},
+            "selected_formula": model.formula(design, reported),
+            "models": (fields["reported"],),
+            "method": "adaptive",
+            "mechanism": table.plan.mechanism,
+            "engine": "tests",
+            "radius": None,
+            "radius_source": "none",
+            "penalty": "auto",
+            "phi": None,
+            "psi": None,
+            "sigma2": None,
+            "alternatives": tuple(tuple(space.units[u] for u in group) for group in choice.groups),
+            "levels": dict(zip(space.units, map(float, choice.levels), strict=True)),
+            "best": named(design, space, choice.model),
+            "false_inclusions": float(request.false_inclusions),
+            "choice_errors": errors_of(choice, space, units),
+            "notes": (*notes, *hidden(choice)),
+            "releases": written(found.seen),
+            "regression": regression,
+        }
+        if not isinstance(model, FamilyModel):
+            return SelectionResults(**fields)
+        settled = model.settled(found.seen)
+        return GLMSelectionResults(
+            **fields
+            | {
+                "formula": request.formula,
+                "response": model.model.response,
+                "notes": (*fields["notes"], *[_MOVING] * (not settled)),
+                "family": family.name,
+                "link": family.link,
+                "converged": settled,
+                "offset": model.model.offset,
+                "trials": model.model.trials,
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByPaper:
+    """A selection by PCLS or PCPL: a `dpreg.api.context.Way`.
+
+    Attributes
+    ----------
+    request : SelectionRequest
+    reader : Reader
+    schema : Schema
+        As declared.
+    shown : bool
+        Whether bars are shown.
+    asked : str or None
+        The way of fitting that was asked for.
+    because : str
+        Why the arguments alone mean this method under "auto"; empty if they do not.
+    """
+
+    request: SelectionRequest
+    reader: Reader
+    schema: Schema
+    shown: bool
+    asked: str | None = None
+    because: str = ""
+
+    def instead(self) -> ByPaper:
+        """Return PCLS in place of looks, with its way of fitting that is nearest to the asked."""
+        request, because = self.request, ""
+        if request.method == "auto" and request.papers:
+            because = f"only it takes {', '.join(request.papers)}"
+        elif request.method == "auto" and request.fit == "share":
+            because = 'only it takes fit="share"'
+        nearest = {"auto": "split", "same": "split", "fresh": "share"}
+        fit = nearest.get(request.fit, request.fit) if request.fit else None
+        paper = replace(request, method="pcls", fit=fit)
+        return replace(self, request=paper, asked=request.fit, because=because)
+
+    def refuses(self, rows: int | None, has: str = "has") -> str:
+        """Refuse nothing that `open` does not."""
+        return ""
+
+    def open(self, account: Account) -> Opened:
+        """Refuse what cannot be done, and open the lines."""
+        request = replace(self.request, budget=account.budget)
+        prepared = prepare(request, self.schema, self.reader, account)
+        return prepared.parts.bounds, prepared
+
+    def announce(self, rows: int | None) -> None:
+        """Warn of nothing."""
+
+    def answer(self, opened: Opened, account: Account, notes: tuple[str, ...]) -> SelectionResults:
+        """Read the rows, draw models, and fit the one that is drawn most often."""
+        request, reader, prepared = self.request, self.reader, opened[1]
+        design = design_of(request, buy_bounds(reader, prepared.schema, opened[0]))
+        space = space_of(request, design)
+        rows = run.read_rows(request, design, reader, account.rng)
+        tuning = run.tune(request, prepared.parts, design, rows)
+        selection = run.select(
+            request, prepared, tuning, space, rows.selecting, progress=self.shown
+        )
+        drawn = Counter(selection.models).most_common(1)[0][0]
+        columns = columns_of_units(space, drawn)
+        facts = CallFacts(
+            formula=formula_of(design, columns),
+            fit=request.fit or "fixed",
+            budget=request.budget,
+            rows=rows.n,
+            passes=reader.passes,
+            bounds=bounds_sources(design.needed, prepared.unbounded),
+            account=account,
+        )
+        regression = None
+        if rows.fitting is not None and prepared.parts.fit is not None:
+            regression = joint_fit(design, columns, rows.fitting, facts, prepared.parts.fit)
+        clip = request.clip
+        squared = clip**2 if request.method == "pcls" else 1
+        return SelectionResults(
+            **_fields(request, design, space, facts, drawn),
+            models=tuple(named(design, space, units) for units in selection.models),
+            selected_formula=facts.formula,
+            method=request.method,
+            mechanism=prepared.draws.mechanism,
+            engine=prepared.engine,
+            radius=tuning.rho * clip,
+            radius_source=request.radius_source,
+            penalty=request.penalty if isinstance(request.penalty, str) else "given",
+            phi=selection.phi * squared,
+            psi=selection.psi * squared,
+            sigma2=None if tuning.sigma2 is None else tuning.sigma2 * clip**2,
+            notes=notes or (self.noted(self.because) if self.because else ()),
+            regression=regression,
+        )
+
+    def noted(self, reason: str) -> tuple[str, ...]:
+        """Say why PCLS was taken; where the radius is not given, say what it may do.
+
+        Without coefficients the result's remarks say it.
+        """
+        fit, note = self.request.fit, f'method="pcls": {reason.rstrip(".")}.'
+        if fit != self.asked:
+            note += (
+                " Coefficients come from "
+                + {
+                    "split": 'rows that did not select the terms (fit="split").',
+                    "share": 'the same rows, with a share of eps (fit="share").',
+                }[str(fit)]
+            )
+        if self.request.radius_source != "default" or fit is None:
+            return (note,)
+        return note, (
+            "The radius is the default: where moduli of scaled coefficients add up to more, strong "
+            "terms shut each other out."
+        )
+
+
+def _fields(
+    request: SelectionRequest,
+    design: Design,
+    space: Space,
+    facts: CallFacts,
+    reported: Iterable[int],
+) -> dict[str, Any]:
+    """Return the fields that every selection has; `reported` are units of the space."""
+    return {
+        "formula": design.formula,
+        "response": design.response.name,
+        "columns": columns_of_terms(design, space, request.units),
+        "schema": design.schema.to_dict(),
+        "candidates": space.units,
+        "kept": design.keep,
+        "reported": named(design, space, reported),
+        "n_models": space.size,
+        "nobs": facts.rows,
+        "passes": facts.passes,
+        "units": request.units,
+        "hierarchy": request.hierarchy,
+        "max_terms": request.max_terms,
+        "eps": request.budget.eps,
+        "delta": request.budget.delta,
+        "clip": request.clip,
+        "center": design.center,
+        "bounds": facts.bounds,
+        "claim": facts.claim,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What looks chose, all of it released.
+
+    Attributes
+    ----------
+    seen : Seen
+    choice : Choice
+    places : tuple of int
+        Of the chosen model among the columns that were looked at, 0 the constant.
+    later : Seen or None
+        Looks at these columns.
+    """
+
+    seen: Seen
+    choice: Choice
+    places: tuple[int, ...]
+    later: Seen | None
+
+    @property
+    def later_places(self) -> tuple[int, ...]:
+        """Where the chosen columns stand among those of the later looks."""
+        looked = (0, *(place for place in self.places if place))
+        return tuple(map(looked.index, self.places))
+
+
+def choose_by_looks(table: LookTable, family: Family, space: Space, most: float) -> Chosen:
+    """Look at a table, choose terms, and look at the chosen columns where a share was kept.
+
+    Parameters
+    ----------
+    table : Table
+    family : Family
+    space : Space
+        Its columns are those that are looked at: 0 is the constant.
+    most : float
+        `false_inclusions`.
+    """
+    seen, opened = look(table, family), table.opened
+    choice = choose(laws_for_choice(seen), space, false_inclusions=most)
+    places = tuple(columns_of_units(space, choice.model))
+    if not opened.plan.later:
+        return Chosen(seen, choice, places, None)
+    if not places:
+        opened.nothing_chosen()
+        return Chosen(seen, choice, places, None)
+    at = [place for place in places if place]
+    columns = tuple(table.described.columns[place - 1] for place in at)
+    own = replace(
+        table,
+        described=table.described.only(columns),
+        opened=opened.at_chosen(len(columns)),
+    )
+    return Chosen(
+        seen, choice, places, look_at_chosen(own, seen, point_of_chosen(seen, at), [0, *at])
+    )
+
+
+def columns_of_units(space: Space, units: Iterable[int]) -> list[int]:
+    """Return the z columns of a model: those of keep and of its units."""
+    return sorted((*space.keep_columns, *(c for u in units for c in space.unit_columns[u])))
+
+
+def columns_of_terms(design: Design, space: Space, units: str) -> dict[str, tuple[str, ...]]:
+    """Name the design columns of every term or, where `units` is "column", of every unit."""
+    columns = {
+        term.name: tuple(design.columns[j].name for j in term.columns) for term in design.terms
+    }
+    if units == "column":
+        kept = {name: columns[name] for name in design.keep}
+        columns = kept | {unit: (unit,) for unit in space.units}
+    return columns
+
+
+def named(design: Design, space: Space, units: Iterable[int]) -> tuple[str, ...]:
+    """Name a model: kept terms first, then its units in the order of the formula."""
+    return design.keep + tuple(space.units[unit] for unit in sorted(units))
+
+
+def errors_of(choice: Choice, space: Space, units: Sequence[float]) -> dict[str, float]:
+    """Return the standard errors of a choice, each in units of its column, where there are any.
+
+    Parameters
+    ----------
+    choice : Choice
+    space : Space
+    units : sequence of float
+        For each column of the space what a coefficient of the stored column is multiplied by.
+    """
+    return {
+        name: float(error * units[columns[0]])
+        for name, columns, error in zip(space.units, space.unit_columns, choice.errors, strict=True)
+        if np.isfinite(error)
+    }
+
+
+def hidden(choice: Choice) -> tuple[str, ...]:
+    """Say how much of the columns the noise hides from a choice."""
+    unseen = choice.directions - choice.resolved
+    if not unseen:
+        return ()
+    return (
+        f"The noise hides {unseen} of {choice.directions} directions of the columns: terms along "
+        "them may be missing, and where strong effects lie along them false_inclusions is not "
+        "promised. It takes more rows, or a larger eps.",
+    )
+
+
+@recorded(_select)
 def dp_select(
     formula: str,
     data: Table,
@@ -182,15 +635,3 @@ def dp_select(
     >>> result.method, result.selected, str(result.spent)
     ('adaptive', ['Intercept', 'disea', 'lpi'], 'eps=10')
     """
-    call = unpacked(locals())
-    request = SelectionRequest.of(call)
-    asked, shown = family_asked(request, call), showing(progress)
-    reader, known = open_table(request, data, schema, progress, where)
-    check_known_rows(reader, request.protection.n_is_public)
-    if asked is not None:
-        return select_family(request, asked, known, reader, budget)
-    routed = route(request, known, reader, shown)
-    announce(routed.way.bounds)
-    routed.account.charge(budget, f"dp_select: {formula}")
-    way, notes = routed.decided(reader)
-    return way.choose(routed.account, notes)

@@ -10,51 +10,166 @@ Tested in `tests/study/test_selection.py`, `tests/study/test_adaptive.py` and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpreg.api.select_adaptive import ByLooks
-from dpreg.arguments import known_alone, renamed_method
+from dpreg.api.select import ByLooks
 from dpreg.errors import ArgumentError
 from dpreg.formula.design import undeclared
-from dpreg.options import PCLS, MethodLike, unpacked
-from dpreg.planning.arguments import sized
+from dpreg.options import PCLS, Amount, Amounts, MethodLike, SchemaLike, Table, Texts, unpacked
+from dpreg.planning.facts import sized
 from dpreg.privacy.budget import exact
-from dpreg.privacy.mechanisms import MECHANISMS
+from dpreg.privacy.mechanisms.choice import MECHANISMS
 from dpreg.privacy.protection import NEIGHBORS
-from dpreg.request import SelectionRequest, choice, count, inclusions, names
+from dpreg.request import (
+    Arguments,
+    SelectionRequest,
+    answered_by,
+    choice,
+    count,
+    inclusions,
+    names,
+    optional,
+    renamed_method,
+    truth,
+)
 from dpreg.schema import Schema
-from dpreg.signatures import Amount, Amounts, SchemaLike, Table, Texts
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader, showing
-from dpreg.study.adaptive import simulate_choices
-from dpreg.study.results import AdaptiveStudy, SelectionStudy, facts_of
-from dpreg.study.selection import study
-from dpreg.study.simulated import SimulationStudy
-from dpreg.study.simulation import OBSERVED, SimulationDesign, run
-from dpreg.study.stamp import SIMULATED, marked
-
-__all__ = ["selection_study", "simulation_study"]
+from dpreg.study.results import SIMULATED, AdaptiveStudy, SelectionStudy, marked
+from dpreg.study.selection import simulate_choices, study
+from dpreg.study.simulation import OBSERVED, SimulationDesign, SimulationStudy, run
 
 _MOST_COLUMNS: Final = 12
 _SCALES: Final = ("range", "paper")
-_OF_ALL: Final[Mapping[str, Any]] = {
-    "shares": None,
-    "draws": 1,
-    "fit": None,
-    "unsafe_seed": None,
-}
+_OF_ALL: Final[Mapping[str, Any]] = {"shares": None, "draws": 1, "fit": None, "unsafe_seed": None}
 """Arguments of `dp_select` that are the same in every study of a selection."""
 _STUDIED: Final = {"delta": 0, "method": "pcls", **_OF_ALL}
 """Those that are the same in every study of the paper's method."""
 
 
-@known_alone
+def _adaptive_study(
+    call: Mapping[str, Any], budgets: tuple[Any, ...], deltas: tuple[Any, ...]
+) -> AdaptiveStudy:
+    """Simulate selections by looks under each eps and delta, combined."""
+    requests = [
+        SelectionRequest.of({**call, **_OF_ALL, "method": "adaptive", "eps": eps, "delta": delta})
+        for eps, delta in product(budgets, deltas)
+    ]
+    shown, draws = showing(call["progress"]), count(call["draws"], "draws", 2)
+    seed = count(call["seed"], "seed", 0)
+    known, reader = Schema.from_any(call["schema"]), Reader(as_source(call["data"]), False)
+    if unbounded := undeclared(requests[0].formula, known, reader.source):
+        raise ArgumentError(
+            f"a study buys no bounds: declare those of {', '.join(unbounded)} in the schema."
+        )
+    settled = [ByLooks.of(request, (reader, known)) for request in requests]
+    design = settled[0].context.trial
+    if len(design.columns) < 2:
+        raise ArgumentError('method="adaptive" needs columns to look at: use method="pcls".')
+    for one in settled:
+        one.refuses(reader.source.rows)
+    settings = [(one.request, one.plan()) for one in settled]
+    space = settled[0].space(design)
+    return simulate_choices(settings, design, space, reader, draws=draws, seed=seed, progress=shown)
+
+
+def _drawn_by(mechanism: Any) -> Any:
+    """Return the mechanism of one draw."""
+    return "permute-and-flip" if mechanism == "auto" else mechanism
+
+
+def _each(call: Arguments, name: str, check: Callable[..., Any], *rest: Any) -> tuple[Any, ...]:
+    """Return the values of a varied argument, each as `check` returns it."""
+    return tuple(check(one, name, *rest) for one in several(call[name], name))
+
+
+def _bound(value: Any, name: str) -> Fraction | str:
+    if isinstance(value, str) and value == OBSERVED:
+        return OBSERVED
+    return _size(value, name)
+
+
+def _size(value: Any, name: str) -> Fraction:
+    """Return a positive number, exactly, whose products with others stay in float64."""
+    sized(value, name)
+    return exact(value, name)
+
+
+def _size_or_zero(value: Any, name: str) -> float:
+    return 0.0 if exact(value, name) == 0 else sized(value, name, signed=True)
+
+
+def _coefficients(beta: Any, empty: bool) -> NDArray[np.float64]:
+    if isinstance(beta, Mapping):
+        raise ArgumentError("beta must be a sequence of numbers, without names.")
+    numbers = [_size_or_zero(one, "beta") for one in several(beta, "beta")]
+    if len(numbers) > _MOST_COLUMNS:
+        raise ArgumentError(f"beta must hold 1 to {_MOST_COLUMNS} coefficients.")
+    if not (empty or any(numbers)):
+        raise ArgumentError("beta must not be all zero unless empty=True.")
+    return np.array(numbers)
+
+
+def several(value: Any, name: str) -> tuple[Any, ...]:
+    """Return the values of a varied argument; one value stands for itself."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return (value,)
+    values = tuple(np.atleast_1d(value)) if isinstance(value, np.ndarray) else tuple(value)
+    if not values:
+        raise ArgumentError(f"{name} must hold at least one value.")
+    return values
+
+
+def _check_public(requests: list[SelectionRequest]) -> None:
+    if any(request.radius is None for request in requests):
+        raise ArgumentError('a study spends no budget: radius must be a number, not "private".')
+    if any(request.sigma2 == "private" for request in requests):
+        raise ArgumentError('a study spends no budget: sigma2 must be a number, not "private".')
+
+
+def _selection_study(asked: Arguments) -> Any:
+    call = {**unpacked(asked), "keep": names(asked["keep"], "keep")}
+    if call["draws"] != 1 and isinstance(asked["method"], PCLS):
+        raise ArgumentError("draws: a study computes the law of one draw.")
+    call["draws"] = asked["draws"]
+    budgets, deltas, prices = (several(call[one], one) for one in ("eps", "delta", "penalty"))
+    for one in budgets:
+        sized(one, "eps")
+    if choice(renamed_method(call["method"]), "method", ("pcls", "adaptive")) == "adaptive":
+        return _adaptive_study(call, budgets, deltas)
+    if any(exact(one, "delta") for one in deltas):
+        raise ArgumentError('delta is for method="adaptive": "pcls" is pure.')
+    for one in prices:
+        if not isinstance(one, str) or one not in ("auto", "bic"):
+            _size_or_zero(one, "penalty")
+    radii = (None,) if call["radius"] is None else several(call["radius"], "radius")
+    drawn = [_drawn_by(one) for one in several(call["mechanism"], "mechanism")]
+    shown = showing(call["progress"])
+    varied = ("eps", "radius", "penalty", "mechanism")
+    requests = [
+        SelectionRequest.of({**call, **_STUDIED, **dict(zip(varied, one, strict=True))})
+        for one in product(budgets, radii, prices, drawn)
+    ]
+    _check_public(requests)
+    reader = Reader(as_source(call["data"]), call["progress"])
+    return study(
+        requests,
+        call["schema"],
+        reader,
+        draws=count(call["draws"], "draws"),
+        seed=count(call["seed"], "seed", 0),
+        progress=shown,
+    )
+
+
+@answered_by(_selection_study)
 def selection_study(
     formula: str,
     data: Table,
@@ -131,54 +246,36 @@ def selection_study(
     >>> study.frequencies.attrs["privacy"]
     'curator only: not private, do not release'
     """
-    call = {**unpacked(locals()), "keep": names(keep, "keep")}
-    if call["draws"] != 1 and isinstance(method, PCLS):
-        raise ArgumentError("draws: a study computes the law of one draw.")
-    call["draws"] = draws
-    budgets, prices = several(eps, "eps"), several(call["penalty"], "penalty")
-    for one in budgets:
-        sized(one, "eps")
-    deltas = several(delta, "delta")
-    if choice(renamed_method(call["method"]), "method", ("pcls", "adaptive")) == "adaptive":
-        return _adaptive_study(call, budgets, deltas)
-    if any(exact(one, "delta") for one in deltas):
-        raise ArgumentError('delta is for method="adaptive": "pcls" is pure.')
-    for one in prices:
-        if not isinstance(one, str) or one not in ("auto", "bic"):
-            _size_or_zero(one, "penalty")
-    grid = product(
-        budgets,
-        (None,) if call["radius"] is None else several(call["radius"], "radius"),
-        prices,
-        [_drawn_by(one) for one in several(call["mechanism"], "mechanism")],
-    )
-    shown = showing(progress)
-    requests = [
-        SelectionRequest.of(
-            {
-                **call,
-                **_STUDIED,
-                "eps": one_eps,
-                "radius": one_radius,
-                "penalty": one_penalty,
-                "mechanism": one_mechanism,
-            }
-        )
-        for one_eps, one_radius, one_penalty, one_mechanism in grid
-    ]
-    _check_public(requests)
-    reader = Reader(as_source(data), progress)
-    return study(
-        requests,
-        schema,
-        reader,
-        draws=count(draws, "draws"),
-        seed=count(seed, "seed", 0),
-        progress=shown,
-    )
 
 
-@known_alone
+def _simulation_study(call: Arguments) -> Any:
+    each = partial(_each, call)
+    empty, shown = truth(call["empty"], "empty"), showing(call["progress"])
+    fractions = tuple(float(part) for part in np.linspace(0, 0.5, 51))
+    if call["penalty"] is not None:
+        fractions = each("penalty", _size_or_zero)
+    if min(fractions) < 0:
+        raise ArgumentError("penalty must be at least 0.")
+    design = SimulationDesign(
+        beta=_coefficients(call["beta"], empty),
+        sigma=sized(call["sigma"], "sigma"),
+        sizes=each("n", count),
+        radii=each("radius", _size),
+        eps=each("eps", _size),
+        fractions=fractions,
+        false_inclusions=optional(call["false_inclusions"], "false_inclusions", inclusions),
+        mechanisms=each("mechanism", choice, MECHANISMS),
+        neighbors=each("neighbors", choice, NEIGHBORS),
+        scales=each("scale", choice, _SCALES),
+        bounds=each("bound", _bound),
+        empty=empty,
+        datasets=count(call["datasets"], "datasets", 2),
+        seed=count(call["seed"], "seed", 0),
+    )
+    return SimulationStudy(design, marked(run(design, progress=shown), SIMULATED))
+
+
+@answered_by(_simulation_study)
 def simulation_study(
     beta: Sequence[float] | NDArray[np.floating],
     n: int | Sequence[int] = (100, 1000),
@@ -245,7 +342,7 @@ def simulation_study(
     -----
     Scores are float64 minima, within 1e-9 of the exact ones relative to y'y, and not floored to the
     grid of `dpreg.selection.scoring.problem`; chances of the laplace mechanism carry an absolute
-    error below 3e-5 (`dpreg.study.batched`). The simulated rows describe nobody; `beta` and the
+    error below 3e-5 (`dpreg.study.simulation`). The simulated rows describe nobody; `beta` and the
     settings are as public as their source.
 
     References
@@ -261,113 +358,3 @@ def simulation_study(
     >>> study.best["penalty/n"].iloc[0]
     np.float64(0.1)
     """
-    if not isinstance(empty, bool):
-        raise ArgumentError("empty must be True or False.")
-    shown = showing(progress)
-    parts = np.linspace(0, 0.5, 51) if penalty is None else several(penalty, "penalty")
-    fractions = tuple(_size_or_zero(part, "penalty") for part in parts)
-    if min(fractions) < 0:
-        raise ArgumentError("penalty must be at least 0.")
-    alpha = None if false_inclusions is None else inclusions(false_inclusions)
-    design = SimulationDesign(
-        beta=_coefficients(beta, empty),
-        sigma=sized(sigma, "sigma"),
-        sizes=tuple(count(one, "n") for one in several(n, "n")),
-        radii=tuple(_size(one, "radius") for one in several(radius, "radius")),
-        eps=tuple(_size(one, "eps") for one in several(eps, "eps")),
-        fractions=fractions,
-        false_inclusions=alpha,
-        mechanisms=_chosen(mechanism, "mechanism", MECHANISMS),
-        neighbors=_chosen(neighbors, "neighbors", NEIGHBORS),
-        scales=_chosen(scale, "scale", _SCALES),
-        bounds=tuple(_bound(one) for one in several(bound, "bound")),
-        empty=empty,
-        datasets=count(datasets, "datasets", 2),
-        seed=count(seed, "seed", 0),
-    )
-    return SimulationStudy(design, marked(run(design, progress=shown), SIMULATED))
-
-
-def _adaptive_study(
-    call: Mapping[str, Any], budgets: tuple[Any, ...], deltas: tuple[Any, ...]
-) -> AdaptiveStudy:
-    """Simulate selections by looks under each eps and delta, combined."""
-    requests = [
-        SelectionRequest.of({**call, **_OF_ALL, "method": "adaptive", "eps": eps, "delta": delta})
-        for eps, delta in product(budgets, deltas)
-    ]
-    shown, draws = showing(call["progress"]), count(call["draws"], "draws", 2)
-    seed = count(call["seed"], "seed", 0)
-    known, reader = Schema.from_any(call["schema"]), Reader(as_source(call["data"]), False)
-    if unbounded := undeclared(requests[0].formula, known, reader.source):
-        raise ArgumentError(
-            f"a study buys no bounds: declare those of {', '.join(unbounded)} in the schema."
-        )
-    settled = [ByLooks.of(request, reader, known) for request in requests]
-    design = settled[0].context.trial
-    if len(design.columns) < 2:
-        raise ArgumentError('method="adaptive" needs columns to look at: use method="pcls".')
-    for one in settled:
-        one.looks.refuses(reader.source.rows)
-    settings = [(one.request, one.looks.plan()) for one in settled]
-    space = settled[0].space(design)
-    law = simulate_choices(settings, design, space, reader, draws=draws, seed=seed, progress=shown)
-    return AdaptiveStudy(
-        **facts_of(design, space, requests[0]),
-        settings=tuple((r.budget.eps, r.budget.delta, plan.mechanism) for r, plan in settings),
-        draws=draws,
-        law=law,
-    )
-
-
-def _drawn_by(mechanism: Any) -> Any:
-    """Return the mechanism of one draw."""
-    return "permute-and-flip" if mechanism == "auto" else mechanism
-
-
-def _chosen(value: Any, name: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(choice(one, name, allowed) for one in several(value, name))
-
-
-def _bound(value: Any) -> Fraction | str:
-    if isinstance(value, str) and value == OBSERVED:
-        return OBSERVED
-    return _size(value, "bound")
-
-
-def _size(value: Any, name: str) -> Fraction:
-    """Return a positive number, exactly, whose products with others stay in float64."""
-    sized(value, name)
-    return exact(value, name)
-
-
-def _size_or_zero(value: Any, name: str) -> float:
-    return 0.0 if exact(value, name) == 0 else sized(value, name, signed=True)
-
-
-def _coefficients(beta: Any, empty: bool) -> NDArray[np.float64]:
-    if isinstance(beta, Mapping):
-        raise ArgumentError("beta must be a sequence of numbers, without names.")
-    numbers = [_size_or_zero(one, "beta") for one in several(beta, "beta")]
-    if len(numbers) > _MOST_COLUMNS:
-        raise ArgumentError(f"beta must hold 1 to {_MOST_COLUMNS} coefficients.")
-    if not (empty or any(numbers)):
-        raise ArgumentError("beta must not be all zero unless empty=True.")
-    return np.array(numbers)
-
-
-def several(value: Any, name: str) -> tuple[Any, ...]:
-    """Return the values of a varied argument; one value stands for itself."""
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        return (value,)
-    values = tuple(np.atleast_1d(value)) if isinstance(value, np.ndarray) else tuple(value)
-    if not values:
-        raise ArgumentError(f"{name} must hold at least one value.")
-    return values
-
-
-def _check_public(requests: list[SelectionRequest]) -> None:
-    if any(request.radius is None for request in requests):
-        raise ArgumentError('a study spends no budget: radius must be a number, not "private".')
-    if any(request.sigma2 == "private" for request in requests):
-        raise ArgumentError('a study spends no budget: sigma2 must be a number, not "private".')

@@ -1,27 +1,246 @@
 """The command's groups, and the commands that are not calls.
 
-Tested in `tests/cli/test_cli.py`.
+How a command ends: what it prints on which stream, and its exit code.
+
+`dpreg ledger`: the account itself.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any, Final, NoReturn
 
 import click
 
 import dpreg
-from dpreg.cli.batch import run_batch
-from dpreg.cli.calls import OF_FORMULA, Call, add_calls, opened, show_price, told
-from dpreg.cli.ledgers import ledger
-from dpreg.cli.options import AS_JSON, WITNESS, call_options, call_values, number, pairs
-from dpreg.cli.outs import check_outs
-from dpreg.cli.running import ended
+from dpreg.cli.calls import (
+    OF_FORMULA,
+    Call,
+    add_calls,
+    check_outs,
+    opened,
+    run_batch,
+    show_price,
+    told,
+)
+from dpreg.cli.options import (
+    AS_JSON,
+    WITNESS,
+    call_options,
+    call_values,
+    number,
+    pairs,
+    printed,
+    say,
+)
+from dpreg.errors import (
+    ArgumentError,
+    BudgetError,
+    DataError,
+    DatasetError,
+    DpregError,
+    DpregWarning,
+    FormulaError,
+    LedgerError,
+    SchemaError,
+)
+from dpreg.privacy.budget import Budget, exact
+from dpreg.privacy.ledger import Ledger
+from dpreg.privacy.ledger.chain import PERIODS
 from dpreg.reporting import write_report
-from dpreg.results.load import load
+from dpreg.results.base import load
 from dpreg.schema import Schema
 from dpreg.sources import as_source
 
-__all__ = ["main"]
+EXIT_CODES: Final[tuple[tuple[type[BaseException], int], ...]] = (
+    (LedgerError, 7),
+    (BudgetError, 6),
+    (DataError, 5),
+    (DatasetError, 5),
+    (SchemaError, 4),
+    (FormulaError, 3),
+    (ArgumentError, 2),
+    (DpregError, 2),
+)
+_UNFORESEEN: Final = 1
+_INTERRUPTED: Final = 130
+
+
+def ended(command: Callable[[], object]) -> NoReturn:
+    """Run a command and leave the process with its exit code.
+
+    Of an unexpected error only the kind is shown: its text or traceback could quote a row.
+    """
+    warnings.simplefilter("ignore")
+    warnings.simplefilter("always", DpregWarning)
+    told: set[str] = set()  # a call warns when it is checked, and again when it is run
+
+    def tell(text: str) -> None:
+        if text not in told:
+            told.add(text)
+            say(f"dpreg: warning: {text}")
+
+    warnings.showwarning = lambda text, *_, **__: tell(str(text))
+    try:
+        command()
+        sys.stdout.flush()
+        sys.exit(0)
+    except click.exceptions.Exit as leaving:
+        sys.exit(leaving.exit_code)
+    except click.ClickException as fault:
+        fault.show()
+        sys.exit(fault.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        say("dpreg: interrupted; what was charged stays charged")
+        sys.exit(_INTERRUPTED)
+    except DpregError as fault:
+        say(f"dpreg: {fault}")
+        sys.exit(next(code for kind, code in EXIT_CODES if isinstance(fault, kind)))
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(_UNFORESEEN)
+    except Exception as fault:
+        say(f"dpreg: failed unexpectedly ({type(fault).__name__}); what was charged stays charged")
+        sys.exit(_UNFORESEEN)
+
+
+@click.group()
+def ledger() -> None:
+    """Make, show and check ledgers: an SQLite file or a postgresql:// address."""
+
+
+@ledger.command()
+@click.argument("place")
+@click.option("--eps", required=True, help="The data set's cap.")
+@click.option("--delta", default="0", show_default=True)
+@click.option("--analyst-eps", help="A cap for each analyst.")
+@click.option("--analyst-delta", default="0", show_default=True)
+@click.option(
+    "--analyst", "named", multiple=True, metavar="NAME=EPS[,DELTA]",
+    help="A cap for one analyst; only analysts who are named may charge. Repeatable.",
+)  # fmt: skip
+@click.option("--period-eps", help="A cap for each period.")
+@click.option("--period-delta", default="0", show_default=True)
+@click.option("--period", type=click.Choice(PERIODS), default="month", show_default=True)
+@WITNESS
+def init(
+    place: str,
+    eps: str,
+    delta: str,
+    named: tuple[str, ...],
+    period: str,
+    witness: str | None,
+    **caps: Any,
+) -> None:
+    """Make a new ledger, and print its first head."""
+    analysts: Any = None
+    if named:
+        if caps["analyst_eps"] is not None:
+            raise ArgumentError("--analyst and --analyst-eps cannot be used together.")
+        analysts = {}
+        for name, text in pairs(named, "--analyst").items():
+            one, _, other = text.partition(",")
+            analysts[name] = Budget(exact(one, "eps"), exact(other or 0, "delta"))
+    elif caps["analyst_eps"] is not None:
+        analysts = _budget(caps["analyst_eps"], caps["analyst_delta"])
+    each = caps["period_eps"]
+    every = None if each is None else _budget(each, caps["period_delta"])
+    try:
+        Ledger.open(place, read_only=True)
+    except LedgerError:
+        made = Ledger(
+            *(_budget(eps, delta), place),
+            analyst_cap=analysts,
+            period_cap=every,
+            period=period,
+            witness=witness,
+        )
+        click.echo(made.head)
+        return
+    raise LedgerError("there is already a ledger here: nothing was changed")
+
+
+@ledger.command("show")
+@click.argument("place")
+@AS_JSON
+def show_ledger(place: str, as_json: bool) -> None:
+    """Show caps, what is spent, and the entries."""
+    account = Ledger.open(place, read_only=True)
+    if as_json:
+        told = account.export()
+        printed({**told, "spent": account.spent.to_dict(), "left": account.remaining.to_dict()})
+        return
+    click.echo(f"cap    {account.cap}\nspent  {account.spent}\nleft   {account.remaining}")
+    caps = account.caps
+    if isinstance(caps.analyst, Budget):
+        click.echo(f"each analyst  {caps.analyst}")
+    elif caps.analyst is not None:
+        for name, cap in caps.analyst.items():
+            click.echo(f"analyst {name}  {cap}")
+    if caps.period is not None:
+        click.echo(f"each {caps.every}  {caps.period}")
+    for entry in account.entries:
+        who = f"  {entry.analyst}" if entry.analyst else ""
+        click.echo(f"{entry.number:>6}  {entry.when}  {entry.budget}{who}  {entry.what}")
+    click.echo(f"head   {account.head}")
+
+
+@ledger.command()
+@click.argument("place")
+def export(place: str) -> None:
+    """Print caps, entries and their heads as JSON."""
+    printed(Ledger.open(place, read_only=True).export())
+
+
+@ledger.command()
+@click.argument("place")
+@click.option("--head", help="A head that you kept: the ledger must still hold it.")
+@click.option("--result", metavar="FILE", help="A saved result: its entry must still be there.")
+@WITNESS
+@AS_JSON
+def verify(
+    place: str, head: str | None, result: str | None, witness: str | None, as_json: bool
+) -> None:
+    """Go through the whole ledger: hashes, sums, caps, and a head kept elsewhere.
+
+    Without a kept head or a witness this finds only damage and careless edits: the chain has no
+    key, and anyone who can write to the ledger can recompute it.
+    """
+    account = Ledger.open(place, witness=witness, read_only=True)
+    if result is not None:
+        record = load(result).record
+        if record is None or record.ledger is None:
+            raise ArgumentError("this result was not charged to a ledger.")
+        if record.ledger.ledger != account.identity:
+            raise LedgerError("this result was charged to a different ledger")
+        account.verify(record.ledger.head)
+    found = account.verify(head)
+    if as_json:
+        told = {"head": found.head, "entries": found.entries, "spent": found.spent.to_dict()}
+        printed(told)
+    else:
+        click.echo(f"whole: {found.entries} entries, {found.spent} spent\nhead   {found.head}")
+
+
+@ledger.command()
+@click.argument("place")
+@click.option("--reason", required=True, help="Why the ledger is here now; recorded in it.")
+@WITNESS
+def adopt(place: str, reason: str, witness: str | None) -> None:
+    """Allow charges to a ledger that was moved or copied. Destroy the other copy first.
+
+    With --witness that becomes the ledger's witness. A ledger that is behind it has lost entries:
+    they are given up, and the ledger says so from then on.
+    """
+    click.echo(Ledger.open(place).adopt(reason, witness=witness).head)
+
+
+def _budget(eps: str, delta: str) -> Budget:
+    return Budget(exact(eps, "eps"), exact(delta, "delta"))
+
 
 _EPILOG = (
     "Exit codes: 0 done; 1 unforeseen; 2 option or argument; 3 formula; 4 schema; 5 table or file; "

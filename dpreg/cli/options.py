@@ -6,6 +6,7 @@ Tested in `tests/cli/test_cli.py`.
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import tomllib
 from collections.abc import Callable
@@ -58,6 +59,16 @@ def call_values(call: Callable[..., Any], given: dict[str, Any]) -> dict[str, An
         values[name] = _value(parameter, value)
     retired = (name for name in RETIRED.get(call.__name__, ()) if given.get(name) is not None)
     return values | {name: given[name] for name in retired}
+
+
+def say(text: str) -> None:
+    """Print a message that is not a result."""
+    click.echo(text, err=True)
+
+
+def printed(content: Any) -> None:
+    """Print JSON as the command's whole output."""
+    click.echo(json.dumps(content, indent=1, allow_nan=False))
 
 
 def table_of(text: str, option: str) -> Any:

@@ -31,7 +31,7 @@ Kinds are not public
       `Unbounded`: its bounds are bought. That holds for every kind that is read at all. One warning
       names all such columns before the charge (`dpreg.formula.bounds.announce`);
     - blocks of `dpreg.sample_aggregate` hold columns in types that follow from the schema
-      (`dpreg.api.block_table`).
+      (`dpreg.api.aggregate`).
 
 What a kind may still do
     Refuse, before anything is charged or read: `check_columns` stops a call that uses a column of

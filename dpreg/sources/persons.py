@@ -111,7 +111,7 @@ from numpy.typing import NDArray
 from dpreg.cells import spelling
 from dpreg.columns import Categorical, ColumnType, PersonId
 from dpreg.errors import ArgumentError, DataError
-from dpreg.privacy.mechanisms import secret_key
+from dpreg.privacy.mechanisms.coins import secret_key
 from dpreg.privacy.protection import Protection
 
 COIN: Final = "\0coin"

@@ -11,7 +11,7 @@ from typing import Protocol
 from dpreg.columns import ColumnType, PersonId, Unbounded
 from dpreg.errors import ArgumentError, DataError, shown
 from dpreg.running import bar, threads
-from dpreg.skeleton import contradictions
+from dpreg.schema import contradictions
 from dpreg.sources.base import Chunk, Integers, LocalSource, Source, Tally, check_columns
 from dpreg.sources.cluster import ClusterSource, SpreadSource
 from dpreg.sources.kept import HeldSource, KeptSource, kept_source

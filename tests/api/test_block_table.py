@@ -17,8 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpreg import Ledger
-from dpreg.api.aggregate import sample_aggregate
-from dpreg.api.block_table import block_table
+from dpreg.api.aggregate import block_table, sample_aggregate
 from dpreg.errors import ArgumentError, DataError, DpregError, SchemaError
 from dpreg.sources.table import TableSource
 

@@ -9,10 +9,8 @@ from scipy import stats
 
 import dpreg
 from dpreg import Ledger
-from dpreg.api import blockwise
-from dpreg.api.aggregate import sample_aggregate
-from dpreg.api.block_table import block_table
-from dpreg.api.blockwise import Aggregate
+from dpreg.api import aggregate as blockwise
+from dpreg.api.aggregate import Aggregate, block_table, sample_aggregate
 from dpreg.errors import ArgumentError, BudgetError, SchemaError
 from dpreg.estimation.blocks import corrected, evaluations
 from dpreg.sources.table import TableSource

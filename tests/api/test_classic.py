@@ -13,18 +13,17 @@ from oracles.accounts import with_cost
 
 import dpreg
 from dpreg.api import aggregate as aggregate_api
-from dpreg.api import blockwise
+from dpreg.api import aggregate as blockwise
 from dpreg.api import classic as classic_api
 from dpreg.api.aggregate import sample_aggregate
-from dpreg.api.classic import dp_mean, dp_suffstats
+from dpreg.api.classic import dp_mean, dp_quantile, dp_suffstats
 from dpreg.api.histogram import dp_histogram
 from dpreg.api.inputs import Columns, columns_of
-from dpreg.api.quantile import dp_quantile
 from dpreg.errors import ArgumentError, BudgetError, DataError, DpregError
 from dpreg.estimation import sums
 from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.mechanisms import choice
-from dpreg.privacy.vector_noise import VectorNoise
+from dpreg.privacy.noise import VectorNoise
 from dpreg.results.claim import STAMP
 from dpreg.results.classic import ClassicResults
 

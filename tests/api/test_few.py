@@ -9,7 +9,7 @@ import pytest
 import statsmodels.formula.api as smf
 
 import dpreg
-from dpreg.api import few
+from dpreg.api import moments as few
 from dpreg.errors import ArgumentError, BudgetError, DataError, DpregWarning, NotReleased
 from dpreg.sources import as_source
 

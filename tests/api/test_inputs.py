@@ -9,17 +9,17 @@ import pytest
 
 import dpreg
 from dpreg.api.inputs import (
+    Bought,
     Choices,
     columns_of,
     fraction_of,
     group_codes,
     grouping,
-    open_noise,
     public_count,
 )
 from dpreg.errors import ArgumentError, DataError
 from dpreg.estimation.histogram import count_change
-from dpreg.privacy.vector_noise import fit_noise
+from dpreg.privacy.noise import fit_noise
 from dpreg.schema import Schema
 
 SCHEMA = {"a": (0, 1), "g": ["u", "v"], "t": bool}
@@ -29,6 +29,11 @@ TABLE = pd.DataFrame({"a": [0.1, 0.9, 0.5], "g": ["u", None, "x"], "t": [True, F
 def choices(**given):
     call = {"eps": 1, "neighbors": "replace-one", "contributions": 1, "unsafe_seed": None, **given}
     return Choices.of(call)
+
+
+def columns(x, data=None, bounds=None, schema=None, by=None):
+    told = {"x": x, "data": data, "bounds": bounds, "schema": schema, "by": by}
+    return columns_of({**told, "where": None, "progress": False}, choices())
 
 
 @pytest.mark.parametrize(
@@ -43,20 +48,20 @@ def choices(**given):
     ],
 )
 def test_columns_have_names_whatever_holds_them(x, names):
-    assert columns_of(x, None, (0, 1), None, None).names == names
+    assert columns(x, bounds=(0, 1)).names == names
 
 
 def test_bounds_come_from_the_call_before_the_schema():
-    columns = columns_of(["a", "t"], TABLE, {"a": (0, 2)}, SCHEMA, None)
-    assert columns.bounds == {"a": (0.0, 2.0), "t": (0.0, 1.0)}
-    assert columns.lines == 1
+    found = columns(["a", "t"], TABLE, {"a": (0, 2)}, SCHEMA)
+    assert found.bounds == {"a": (0.0, 2.0), "t": (0.0, 1.0)}
+    assert found.lines == 1
 
 
 def test_rows_of_no_declared_group_are_in_none():
     assert group_codes(np.array([0.0, math.nan, 1.0])).tolist() == [0, -1, 1]
     assert group_codes(np.array([0, -1, 1], dtype=np.int32)).tolist() == [0, -1, 1]
-    columns = columns_of("a", TABLE, None, SCHEMA, "g")
-    assert (columns.groups, columns.lines) == (("u", "v"), 2)
+    found = columns("a", TABLE, None, SCHEMA, "g")
+    assert (found.groups, found.lines) == (("u", "v"), 2)
 
     seen = []
 
@@ -65,9 +70,9 @@ def test_rows_of_no_declared_group_are_in_none():
             seen.extend(labels.tolist())
         return np.zeros(0, dtype=object)
 
-    columns.total(count, "a test")
+    found.total(count, "a test")
     assert seen == [0, -1, -1]
-    assert columns.rows == 3
+    assert found.rows == 3
 
 
 def test_truths_are_two_groups():
@@ -78,8 +83,8 @@ def test_truths_are_two_groups():
 
 
 def test_the_word_that_nothing_is_missing_needs_a_public_n_and_no_groups():
-    plain = columns_of("a", TABLE, None, SCHEMA, None)
-    grouped = columns_of("a", TABLE, None, SCHEMA, "g")
+    plain = columns("a", TABLE, None, SCHEMA)
+    grouped = columns("a", TABLE, None, SCHEMA, "g")
     assert public_count(True, choices(), plain)
     assert not public_count(False, choices(neighbors="add-remove"), plain)
     with pytest.raises(ArgumentError, match="replace-one"):
@@ -104,7 +109,7 @@ def test_a_share_lies_between_zero_and_one(share):
 def test_noise_is_paid_for_at_what_it_was_fitted_to():
     noise = fit_noise("laplace", count_change(choices().protection), cells=3, cost=choices().budget)
     account = choices().account()
-    assert open_noise(account, "a step", noise).cost == noise.cost
+    assert Bought.of(account, "a step", noise).part.cost == noise.cost
     assert account.total == noise.cost
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import dpreg
 from dpreg.errors import ArgumentError, BudgetError, DataError, DpregWarning
-from dpreg.results.load import load
+from dpreg.results.base import load
 from dpreg.sources import as_source, persons
 
 SCHEMA = {"x": (0, 1), "y": (0, 1), "g": ["a", "b"]}
@@ -163,7 +163,7 @@ def test_contributions_cost_nothing_in_blocks_of_persons():
 def test_groups_of_a_person_s_rows_are_paid_for(relation, moved, monkeypatch):
     seen = []
     monkeypatch.setattr(
-        "dpreg.api.blockwise.Aggregate.steps", _spied(seen, dpreg.api.blockwise.Aggregate.steps)
+        "dpreg.api.aggregate.Aggregate.steps", _spied(seen, dpreg.api.aggregate.Aggregate.steps)
     )
     schema = {**SCHEMA, "g": [*"abcdef"]}
     dpreg.sample_aggregate(
@@ -174,7 +174,7 @@ def test_groups_of_a_person_s_rows_are_paid_for(relation, moved, monkeypatch):
 
 
 def _spied(seen, steps):
-    from dpreg.estimation import aggregate
+    from dpreg.estimation import blocks as aggregate
 
     def noted(self, table, budget):
         original = aggregate.block_changes

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import dpreg
-from dpreg.api.quantile import QuantileRequest
+from dpreg.api.classic import QuantileRequest
 from dpreg.errors import ArgumentError
 from dpreg.privacy.ranks import RANK_UNIT
 

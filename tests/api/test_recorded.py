@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dpreg
-from dpreg.api import recorded
+from dpreg.api import context as recorded
 from dpreg.privacy.ledger.sqlite import MemoryDatabase, SqliteDatabase
 
 
@@ -20,9 +20,13 @@ class Found:
     record: Any = None
 
 
-@recorded.recorded
+def overflown(call: Any) -> Found:
+    return Found(float(np.float64(call["data"]) * 10 - np.inf + np.float64(0) / np.float64(0)))
+
+
+@recorded.recorded(overflown)
 def overflowing(data: float) -> Found:
-    return Found(float(np.float64(data) * 10 - np.inf + np.float64(0) / np.float64(0)))
+    """Stand for a call."""
 
 
 def test_no_numerical_warning_leaves_a_call() -> None:
@@ -97,10 +101,14 @@ def test_readers_are_not_told_who_paid() -> None:
     assert "Ann Alyst" not in found.to_json()
 
 
-@recorded.recorded
-def taking_its_time(data: Any) -> Found:
-    data()
+def slow(call: Any) -> Found:
+    call["data"]()
     return Found(1.0)
+
+
+@recorded.recorded(slow)
+def taking_its_time(data: Any) -> Found:
+    """Stand for a call."""
 
 
 def test_without_a_ledger_the_clock_is_read_before_the_rows(clock: list[datetime]) -> None:
@@ -115,4 +123,4 @@ def test_a_time_of_another_zone_is_told_in_utc() -> None:
 
 def test_no_record_is_made_without_a_time() -> None:
     with pytest.raises(TypeError, match="when"):
-        dpreg.results.record.ReleaseRecord(call="dp_mean")  # type: ignore[call-arg]
+        dpreg.results.claim.ReleaseRecord(call="dp_mean")  # type: ignore[call-arg]

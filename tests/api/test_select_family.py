@@ -15,9 +15,9 @@ import dpreg
 from dpreg.errors import ArgumentError, BudgetError, DpregWarning, FormulaError, NotReleased
 from dpreg.looks.tuning import TUNING
 from dpreg.reporting import report_html
+from dpreg.results.base import from_json
 from dpreg.results.glm import GLMResults
-from dpreg.results.glm_selection import GLMSelectionResults
-from dpreg.results.load import from_json
+from dpreg.results.selection import GLMSelectionResults
 
 SCHEMA = {
     "a": (-1, 1),
@@ -289,7 +289,7 @@ def test_bounds_that_are_bought_take_their_share():
 )
 def test_what_does_not_fit_is_refused_and_nothing_is_charged(options, says, monkeypatch):
     ledger = dpreg.Ledger(10)
-    monkeypatch.setattr("dpreg.api.select_adaptive.look", None)
+    monkeypatch.setattr("dpreg.api.select.look", None)
     with pytest.raises((ArgumentError, FormulaError, dpreg.errors.SchemaError), match=says):
         select(budget=ledger, **options)
     assert not ledger.entries

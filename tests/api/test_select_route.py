@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import dpreg
-from dpreg.api import select_route
+from dpreg.api import context
 from dpreg.errors import BudgetError
 
 SCHEMA = {"a": (-1, 1), "b": (-1, 1), "c": (-1, 1), "g": ["u", "v", "w"], "y": (-3, 3)}
@@ -73,21 +73,21 @@ def test_either_way_is_charged_what_the_dearer_one_costs():
 
 @pytest.mark.parametrize(("rows", "word"), [(123_457, "123,457"), (97, "about 97")])
 def test_notes_tell_the_noisy_count_and_no_other(rows, word, monkeypatch):
-    honest = select_route.noisy_rows
-    monkeypatch.setattr(select_route, "noisy_rows", lambda *given: (honest(*given), rows)[1])
+    honest = context.noisy_rows
+    monkeypatch.setattr(context, "noisy_rows", lambda *given: (honest(*given), rows)[1])
     told = " ".join(select(table(19_876), neighbors="add-remove", fit=None, unsafe_seed=1).notes)
     assert word in told
     assert "19,876" not in told
 
 
 def test_a_count_sees_the_rows_that_are_kept(monkeypatch):
-    honest, seen = select_route.noisy_rows, []
+    honest, seen = context.noisy_rows, []
 
     def noted(rows, part):
         seen.append(rows)
         return honest(rows, part)
 
-    monkeypatch.setattr(select_route, "noisy_rows", noted)
+    monkeypatch.setattr(context, "noisy_rows", noted)
     select(person="id", contributions=1)
     select(neighbors="add-remove")
     assert seen == [10_000, 20_000]
@@ -107,7 +107,7 @@ def test_bounds_are_bought_once_on_either_way():
 
 
 def test_a_short_ledger_is_refused_before_the_count(monkeypatch):
-    monkeypatch.setattr(select_route, "noisy_rows", lambda *_: pytest.fail("counted"))
+    monkeypatch.setattr(context, "noisy_rows", lambda *_: pytest.fail("counted"))
     ledger = dpreg.Ledger(1)
     with pytest.raises(BudgetError):
         select(neighbors="add-remove", budget=ledger)

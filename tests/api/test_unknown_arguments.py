@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 import dpreg
-from dpreg.arguments import settle_budget
 from dpreg.errors import ArgumentError, UnknownArgument
 from dpreg.privacy.budget import Budget, settled
 from dpreg.privacy.ledger import Ledger
+from dpreg.request import settle_budget
 
 ROWS = pd.DataFrame({"x": np.linspace(0, 1, 200), "y": np.linspace(0, 1, 200) ** 2})
 SCHEMA = {"x": (0, 1), "y": (0, 1)}

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import dpreg
-from dpreg.api import quantile
+from dpreg.api import classic as quantile
 from dpreg.errors import DpregError
 
 SCHEMA = dict.fromkeys("aby", (-1, 1))

@@ -1,4 +1,4 @@
-"""The ranges of `dpreg.ranges`: inside, calls end as they should; outside, before the charge."""
+"""The ranges of `dpreg.columns`: inside, calls end as they should; outside, before the charge."""
 
 from __future__ import annotations
 

@@ -13,24 +13,28 @@ from typing import Any
 import pytest
 from oracles.recorded_calls import MATRIX, recorded
 
-from dpreg.api import blockwise, quantile, select_adaptive, select_route
-from dpreg.estimation import aggregate, coding, gram, held, histogram, perturbed, sums
-from dpreg.estimation import quantile as quantile_choice
+from dpreg.api import aggregate as blockwise
+from dpreg.api import classic as quantile
+from dpreg.api import context
+from dpreg.estimation import blocks as aggregate
+from dpreg.estimation import gram, histogram, perturbed, sums
+from dpreg.estimation import histogram as quantile_choice
+from dpreg.estimation import objective as held
+from dpreg.estimation import sums as coding
 from dpreg.formula import bounds
 from dpreg.looks import loop, plan, table
-from dpreg.privacy import (
-    account,
-    look_noise,
-    quantiles,
-    ranks,
-    scale_noise,
-    sensitivity,
-    vector_noise,
-)
+from dpreg.privacy import account, look_noise, ranks
+from dpreg.privacy import noise as scale_noise
+from dpreg.privacy import noise as vector_noise
+from dpreg.privacy import proofs as sensitivity
+from dpreg.privacy import ranks as quantiles
 from dpreg.privacy.mechanisms import choice
-from dpreg.privacy.stability import AccountError
-from dpreg.selection import contest, engine, estimates, preparation, run
-from dpreg.selection.scoring import profile
+from dpreg.privacy.protection import AccountError
+from dpreg.selection import contest, run
+from dpreg.selection import contest as profile
+from dpreg.selection import draws as engine
+from dpreg.selection import draws as estimates
+from dpreg.selection import run as preparation
 
 ALL = "__import__('dataclasses').replace(everyone, group={!r})"
 
@@ -48,9 +52,10 @@ class Mutant:
 
     def plant(self, patch: pytest.MonkeyPatch) -> None:
         honest = getattr(self.owner, self.name)
-        source = textwrap.dedent(inspect.getsource(honest))
+        told = honest.fget if isinstance(honest, property) else honest
+        source = textwrap.dedent(inspect.getsource(told))
         assert self.old in source, f"{self.name} no longer reads {self.old!r}"
-        module = sys.modules[honest.__module__]
+        module = sys.modules[told.__module__]
         code = compile(
             source.replace(self.old, self.new),
             f"<mutant of {self.name}>",
@@ -346,11 +351,11 @@ MUTANTS = {
         cell("select", "method='adaptive'", "person", REPLACE),
     ),
     "looks beside bounds at the whole eps": Mutant(
-        select_adaptive, "_cost", "(1 - counted_at) * (1 - share)", "(1 - counted_at)",
+        context.Context, "cost", "(1 - self.counted) * (1 - self.share)", "(1 - self.counted)",
         cell("select", "method='adaptive'", "schema='bare'"), refused=True,
     ),
     "a count of rows beside ways at the whole eps": Mutant(
-        select_route, "route", "Budget(whole.eps * (1 - share), whole.delta)", "whole",
+        context, "answered", "Budget(whole.eps * (1 - count), whole.delta)", "whole",
         COUNTED, refused=True,
     ),
     "a count of rows at five times its share": Mutant(
@@ -361,9 +366,9 @@ MUTANTS = {
         cell("select", "method='auto'", ADD, K3),
     ),
     "both ways drawn from": Mutant(
-        select_route.Route, "decided", "self.account.take(self.way.account)\n",
-        "self.account.take(self.way.account)\n"
-        "    self.account.take(self.otherwise.account)\n", COUNTED, refused=True,
+context, "answered", "account.take(accounts[place])\n",
+        "account.take(accounts[place])\n"
+        "    account.take(accounts[1 - place])\n", COUNTED, refused=True,
     ),
     "a located look forgets contributions": Mutant(
         look_noise, "located_matrix_laplace", "share, protection.sums)",
@@ -382,7 +387,7 @@ MUTANTS = {
         "(weight, Protection(protection.neighbors))", GAUSSIAN_LOOKS,
     ),
     "looks at a family beside bounds at the whole eps": Mutant(
-        select_adaptive, "_cost", "(1 - counted_at) * (1 - share)", "(1 - counted_at)",
+        context.Context, "cost", "(1 - self.counted) * (1 - self.share)", "(1 - self.counted)",
         cell("select", "family='poisson'", REPLACE, K3), refused=True,
     ),
     "the four sums forget contributions": Mutant(

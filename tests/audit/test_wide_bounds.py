@@ -1,4 +1,4 @@
-"""Bounds at the ends of what `dpreg.ranges` allows: computed and printed in silence."""
+"""Bounds at the ends of what `dpreg.columns` allows: computed and printed in silence."""
 
 import warnings
 

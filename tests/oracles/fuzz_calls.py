@@ -4,7 +4,7 @@
 function, its method, mechanism, fit and engine, eps from 1e-6 to 1e3, delta, shares, radius,
 groups, and which columns the schema leaves out. Everything about the tables is drawn too: from no
 row to hundreds, constant and corner values, and in object columns whatever a cell can hold. With
-`edges`, numbers lie at the ends of the ranges that `dpreg.ranges` allows.
+`edges`, numbers lie at the ends of the ranges that `dpreg.columns` allows.
 """
 
 from __future__ import annotations

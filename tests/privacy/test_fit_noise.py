@@ -24,14 +24,13 @@ from oracles.recording import record
 from scipy.stats import gamma, kstest
 
 from dpreg.errors import ArgumentError
-from dpreg.privacy import fit_noise
+from dpreg.privacy import look_noise as fit_noise
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.fit_noise import PURE, Drawn, fit_cells, gaussian_fit, pure_fit
-from dpreg.privacy.gram_sensitivity import CELL_UNITS
-from dpreg.privacy.looks import LEAST_SCALE
-from dpreg.privacy.protection import Protection
-from dpreg.privacy.stability import AccountError
+from dpreg.privacy.gaussian import LEAST_SCALE
+from dpreg.privacy.look_noise import PURE, Drawn, fit_cells, gaussian_fit, pure_fit
+from dpreg.privacy.proofs import CELL_UNITS
+from dpreg.privacy.protection import AccountError, Protection
 
 MU_SQUARED, EPS, THIRD = Fraction(1, 7), Fraction(1, 2), Fraction(1, 3)
 SHARES = Fraction(1, 2), Fraction(2, 5), Fraction(1, 10)
@@ -213,11 +212,12 @@ def test_pure_scales(protection, moved, k):
 
 
 def test_scales_are_integers_or_floats_rounded_upwards():
-    noise = pure_fit(3, Fraction(1, 3), REPLACE, shares=SHARES)
-    assert [type(x) for x in (*noise.information_scales, noise.score_scale)] == [int, int]
-    assert noise.information_scales[0] == math.ceil(CELL_UNITS / (SHARES[0] / 3))
-    assert noise.score_scale == math.ceil(2 * CELL_UNITS / (SHARES[1] / 3))
-    assert Fraction(noise.middle_scales[0]) * SHARES[2] / 3 >= CELL_UNITS
+    for eps in (Fraction(3, 7), Fraction(11, 7), Fraction(13, 9), Fraction(1, 3)):
+        noise = pure_fit(3, eps, REPLACE, shares=SHARES)
+        assert [type(x) for x in (*noise.information_scales, noise.score_scale)] == [int, int]
+        assert noise.information_scales[0] == math.ceil(CELL_UNITS / (SHARES[0] * eps))
+        assert noise.score_scale == math.ceil(2 * CELL_UNITS / (SHARES[1] * eps))
+        assert Fraction(noise.middle_scales[0]) * SHARES[2] * eps >= CELL_UNITS
     much = pure_fit(3, Fraction(10**30), REPLACE, shares=SHARES, middle="matrix")
     assert (much.information_scales, much.score_scale, much.middle_scales) == ((1,), 1, (1,))
     loud = gaussian_fit(3, Fraction(2**40), REPLACE, information=THIRD)

@@ -7,10 +7,10 @@ from oracles.accounts import choose_rank
 from oracles.bounds import of_scores, rank_range
 from oracles.mechanism_laws import permute_and_flip, worst_log_ratio
 
+from dpreg.columns import MOST_EPS
 from dpreg.errors import ArgumentError
-from dpreg.privacy.mechanisms import noise_scale
+from dpreg.privacy.mechanisms.choice import noise_scale
 from dpreg.privacy.ranks import RANK_UNIT, cell_counts, rank_scores
-from dpreg.ranges import MOST_EPS
 
 CANDIDATES = np.array([0.0, 1.0, 2.0, 3.0])
 VALUES = (0.0, 0.5, 1.0, 2.5, 3.0)

@@ -13,7 +13,7 @@ import pytest
 
 from dpreg.columns import Categorical, Numeric, PersonId, Unbounded
 from dpreg.errors import DataError
-from dpreg.privacy.mechanisms import groups_of_coins, secret_key
+from dpreg.privacy.mechanisms.coins import groups_of_coins, secret_key
 from dpreg.privacy.protection import Protection
 from dpreg.sources import as_source, kept, persons
 from dpreg.sources.persons import COIN, Persons, digests, keep, matrix_of

@@ -12,10 +12,10 @@ from dpreg.api.study import simulation_study
 from dpreg.errors import ArgumentError
 from dpreg.grouped import MOMENT_BITS
 from dpreg.moments import Moments
-from dpreg.privacy.sensitivity import score_grid
+from dpreg.privacy.proofs import score_grid
 from dpreg.selection.scoring.problem import Problem
 from dpreg.study import simulation
-from dpreg.study.stamp import SIMULATED
+from dpreg.study.results import SIMULATED
 
 SMALL = {"datasets": 40, "penalty": np.linspace(0, 0.5, 26)}
 

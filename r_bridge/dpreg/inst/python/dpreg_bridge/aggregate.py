@@ -17,15 +17,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpreg.api.block_table import block_table
-from dpreg.api.blockwise import Aggregate, Blocks
-from dpreg.api.recorded import charged_at, now, position, public_arguments
-from dpreg.arguments import settle_budget
+from dpreg.api.aggregate import Aggregate, Blocks, block_table
+from dpreg.api.context import charged_at, now, position, public_arguments
 from dpreg.errors import ArgumentError
 from dpreg.estimation.blocks import Rows, corrected, evaluations
-from dpreg.privacy.ledger.receipts import kept
+from dpreg.privacy.ledger.handle import kept
+from dpreg.request import settle_budget
+from dpreg.results.claim import LedgerPosition, ReleaseRecord
 from dpreg.results.classic import ClassicResults
-from dpreg.results.record import LedgerPosition, ReleaseRecord
 from dpreg.sources.persons import Persons
 from dpreg_bridge.columns import NA_INTEGER
 from dpreg_bridge.ledgers import charged_to
@@ -96,7 +95,7 @@ def open_run(
     notes = settle_budget(asked)
     told = public_arguments({**asked, "by": by, "schema": schema})
     checked = Aggregate.of(asked)
-    persons = Persons.of(checked.choices.protection, checked.choices.seed)
+    persons = Persons.of(checked.protection, checked.seed)
     held = np.empty((rows, 0)) if data is None else data
     table = block_table(held, by, schema, progress=False, persons=persons)
     ledger = None if budget is None else charged_to(budget)
