@@ -283,8 +283,10 @@ class GroupedCells(Sequence[tuple[int, ...]]):
 
     def __add__(self, other: GroupedCells) -> GroupedCells:
         """Return the cells of both sets of rows together."""
-        if other.layout.length != self.layout.length:
+        if len(other) != len(self):
             raise ArgumentError("moments of different columns do not add.")
+        if not self._alike(other.layout):
+            return GroupedCells.of(self) + GroupedCells.of(other)
         return GroupedCells(self.layout, added([self.vector, other.vector]))
 
     def __mul__(self, count: int) -> GroupedCells:
@@ -318,7 +320,7 @@ class GroupedCells(Sequence[tuple[int, ...]]):
             return row
         own, slot = found
         row[layout.dense] = self._parts[1 + 2 * own][slot]
-        row[place] = self._parts[2 + 2 * own][slot]
+        row[place] = int(self._parts[2 + 2 * own][slot])
         for (one, other), table in zip(
             layout.pairs, self._parts[1 + 2 * len(groups) :], strict=True
         ):

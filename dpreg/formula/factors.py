@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from dpreg.formula.expressions import (
     names,
     walk,
 )
-from dpreg.formula.syntax import Labels, Literal, Spec, Spline, Values
+from dpreg.formula.syntax import Labels, Literal, Spec, Spline
 
 Types = Mapping[str, ColumnType]
 
@@ -108,8 +109,8 @@ def levels_tested(spec: Spec) -> set[str]:
     return {node.column for node in nodes if isinstance(node, LevelTest)}
 
 
-def _expression_of(spec: Spline | Values) -> Expression:
-    return spec.operand if isinstance(spec, Spline) else spec.expression
+def _expression_of(spec: Spline | Expression) -> Expression:
+    return spec.operand if isinstance(spec, Spline) else spec
 
 
 def column_types(specs: Mapping[str, Spec], schema: Types) -> dict[str, ColumnType]:
@@ -184,12 +185,12 @@ def bind(code: str, spec: Spec, types: Types, *, response: bool = False) -> Fact
     columns = columns_of(spec)
     if isinstance(spec, Spline):
         return _spline(code, spec, columns, types)
-    if isinstance(spec.expression, Name):
-        column = spec.expression.column
+    if isinstance(spec, Name):
+        column = spec.column
         truths = isinstance(types[column], Boolean)
         if isinstance(types[column], Categorical) or (truths and not response):
             return coded_labels(code, Labels(column, None, "treatment", None), types[column])
-    expression = bound(code, spec.expression, types)
+    expression = bound(code, spec, types)
     interval = interval_of(code, expression, types)
     if interval.is_point:
         raise SchemaError(
@@ -338,6 +339,7 @@ def coded_labels(code: str, spec: Labels, kind: ColumnType) -> Coded:
     """
     column = spec.column
     levels: tuple[Literal, ...]
+    codes: Callable[[Cells], NDArray[np.intp]]
     match kind:
         case Categorical(levels=declared):
             levels = declared if spec.levels is None else spec.levels
@@ -347,7 +349,7 @@ def coded_labels(code: str, spec: Labels, kind: ColumnType) -> Coded:
                     f"{shown(column)}; use declared levels, or add to the schema."
                 )
             if levels == declared:
-                codes = _stored_codes(column)
+                codes = itemgetter(column)
             else:
                 places = {level: place for place, level in enumerate(levels)}
                 codes = _recoded(column, [places.get(level, -1) for level in declared])
@@ -375,10 +377,6 @@ def coded_labels(code: str, spec: Labels, kind: ColumnType) -> Coded:
                 f"factor {shown(code)}: its reference is not one of its levels; name a level."
             )
     return Coded(code, (column,), levels, spec.coding, reference, codes)
-
-
-def _stored_codes(column: str) -> Callable[[Cells], NDArray[np.intp]]:
-    return lambda cells: cells[column]
 
 
 def _recoded(column: str, places: list[int]) -> Callable[[Cells], NDArray[np.intp]]:

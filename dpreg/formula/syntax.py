@@ -110,13 +110,6 @@ Literal = str | bool | int | float
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
-    """A factor that is an expression: a column, arithmetic, a function, a comparison."""
-
-    expression: Expression
-
-
-@dataclass(frozen=True, slots=True)
 class Labels:
     """``C(column, contrast, levels=[...])``.
 
@@ -142,7 +135,7 @@ class Spline:
     upper: float
 
 
-Spec = Values | Labels | Spline
+Spec = Expression | Labels | Spline
 """What a factor's text says, before the schema is known."""
 
 
@@ -322,7 +315,7 @@ def read_factor(code: str) -> Spec:
 
     Returns
     -------
-    Values, Labels or Spline
+    Expression, Labels or Spline
 
     Raises
     ------
@@ -347,7 +340,7 @@ def _factor(node: ast.expr) -> Spec:
     expression = read_expression(node)
     if isinstance(expression, Number):
         refuse("it reads no column", "leave it out, or write 1 or 0 for the intercept")
-    return Values(expression)
+    return expression
 
 
 def _labels(node: ast.expr) -> Labels:

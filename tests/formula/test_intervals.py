@@ -66,13 +66,13 @@ def test_computed_values_lie_inside(code, x, z, w, seed):
         assume(False)
     columns = {"x": x, "z": z, "w": w}
     try:
-        interval = spec.expression.bounds(columns)
+        interval = spec.bounds(columns)
     except NotFiniteError:
         assume(False)
     rng = np.random.default_rng(seed)
     cells = {name: points(interval, rng) for name, interval in columns.items()}
     with np.errstate(all="ignore"):
-        values = np.atleast_1d(spec.expression.values(cells))
+        values = np.atleast_1d(spec.values(cells))
     assert not np.isnan(values).any()
     assert (values >= interval.lo).all()
     assert (values <= interval.hi).all()
