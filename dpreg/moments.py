@@ -27,9 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm
 
+from dpreg.arrays import MOMENT_BITS, to_grid
 from dpreg.errors import ArgumentError
 from dpreg.grouped import (
-    MOMENT_BITS,
     CodedRows,
     CodedVectors,
     GriddedVectors,
@@ -39,7 +39,6 @@ from dpreg.grouped import (
     Vectors,
     layout_of,
     plain_layout,
-    to_grid,
 )
 from dpreg.privacy.budget import ALL_ROWS
 from dpreg.privacy.mechanisms.coins import Coins, groups_of_coins

@@ -79,9 +79,9 @@ from flint import arb, arb_mat, ctx
 from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve
 
-from dpreg.arrays import Floats
+from dpreg.arrays import CELL_BITS, Floats, to_grid
 from dpreg.errors import ArgumentError
-from dpreg.grouped import CELL_BITS, Vectors, to_grid, whole_rows
+from dpreg.grouped import Vectors, whole_rows
 from dpreg.looks.coordinates import (
     LARGEST_REACH,
     Form,

@@ -39,11 +39,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpreg.arrays import to_grid
 from dpreg.columns import Boolean, Categorical, ColumnType, Numeric
 from dpreg.errors import SchemaError, shown
 from dpreg.formula.expressions import Interval
 from dpreg.formula.factors import Coded, Factor, Measure
-from dpreg.grouped import Group, Layout, Slots, to_grid
+from dpreg.grouped import Group, Layout, Slots
 
 Array = NDArray[Any]
 Float = NDArray[np.float64]

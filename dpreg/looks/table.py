@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpreg.arrays import Floats
-from dpreg.grouped import CELL_BITS, Vectors
+from dpreg.arrays import CELL_BITS, Floats
+from dpreg.grouped import Vectors
 from dpreg.looks.coordinates import Place, Point, place_of, pseudo
 from dpreg.looks.described import Described
 from dpreg.looks.families import Family, Linear

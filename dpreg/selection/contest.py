@@ -76,8 +76,7 @@ from typing import Final
 import flint
 import numpy as np
 
-from dpreg.arrays import Bools, Ints
-from dpreg.grouped import MOMENT_BITS
+from dpreg.arrays import MOMENT_BITS, Bools, Ints
 from dpreg.moments import Moments
 from dpreg.privacy.balls import ball, ceiling, float_above
 from dpreg.privacy.proofs import score_grid, score_range

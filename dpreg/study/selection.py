@@ -25,11 +25,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpreg.arrays import Bools, Floats, Ints
+from dpreg.arrays import MOMENT_BITS, Bools, Floats, Ints
 from dpreg.choice import choose
 from dpreg.errors import ArgumentError
 from dpreg.formula.design import Design
-from dpreg.grouped import MOMENT_BITS
 from dpreg.looks.described import Described
 from dpreg.looks.families import Linear
 from dpreg.looks.loop import laws_for_choice, look

@@ -13,7 +13,9 @@ def grouped() -> GroupedCells:
     group = Group(np.array([1, 2]), np.array([0, 0]), np.array([1 << 20, 1 << 20]))
     layout = Layout(4, np.array([0, 3]), (group,))
     cross = [[5 << 40, 3 << 40], [7, -9]]
-    return GroupedCells(layout, np.array([8 << 40, 11, 13, *np.transpose(cross).ravel(), *cross[0]]))
+    return GroupedCells(
+        layout, np.array([8 << 40, 11, 13, *np.transpose(cross).ravel(), *cross[0]])
+    )
 
 
 ROWS = (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from oracles.l1_ball import RADII, random_moments
 
-from dpreg.grouped import MOMENT_BITS
+from dpreg.arrays import MOMENT_BITS
 from dpreg.moments import Moments
 from dpreg.selection.scoring.candidates import Candidates, solve, tidy
 from dpreg.selection.scoring.problem import FloatForm, IntegerForm, ball_minimum, score_grid
