@@ -557,7 +557,7 @@ def _aggregate(call: Arguments) -> ClassicResults:
         raise ArgumentError("estimator must be callable: it takes a block and returns numbers.")
     if asked.timeout is not None and not time_limits_work():
         raise ArgumentError("timeout needs processes that can be forked: leave it out on Windows.")
-    persons = Persons.of(asked.self.protection, asked.choices.seed)
+    persons = Persons.of(asked.protection, asked.seed)
     table = block_table(
         call["data"], call["by"], call["schema"], call["progress"], persons, call["where"]
     )

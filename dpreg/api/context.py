@@ -95,9 +95,9 @@ def recorded(
                 arguments=public_arguments(told),
                 ledger=position(receipt),
             )
-            if notes:
-                return replace(result, record=record, notes=(*notes, *result.notes))
-            return replace(result, record=record)
+            noted = {"notes": (*notes, *result.notes)} if notes else {}
+            found: _Result = replace(result, record=record, **noted)
+            return found
 
         return wrapped
 
@@ -425,7 +425,8 @@ def answered(
     account.either(*accounts)
     bounds.announce(both[0][0])
     account.charge(ledger, label)
-    found, has, notes = reader.rows, "has", ()
+    found, has = reader.rows, "has"
+    notes: tuple[str, ...] = ()
     if counted is not None:
         found = noisy_rows(found, counted)
         bought = f"(counted with noise, at eps = {decimal_string(counted.cost.eps)})"

@@ -150,7 +150,8 @@ def _with_wide_factor(
     With an intercept the level that the coding leaves out is released too, as the last column.
     """
     wide = max(exclusive, key=len)
-    levels, released_columns, summed = [columns.index(j) for j in wide], columns, moments
+    levels, released_columns = [columns.index(j) for j in wide], columns
+    summed: Moments | WithRest = moments
     if 0 in columns:
         rest = len(moments.cells) - 1
         exclusive = [(*group, rest) if group == wide else group for group in exclusive]

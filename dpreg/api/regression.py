@@ -175,7 +175,7 @@ def _ols(call: Arguments) -> Any:
     opened = open_table(request, call)
     build = partial(build_design, request.read, clip=request.clip, center=request.center)
     context = Context.of(request, opened, request.read, build, request.check_weights)
-    told = {"context": context, "remarks": request.remarks}
+    told: dict[str, Any] = {"context": context, "remarks": request.remarks}
     looks = _Adaptive(
         **told,
         model=LinearModel(request.weights),
