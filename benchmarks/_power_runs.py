@@ -13,12 +13,11 @@ from fractions import Fraction
 import numpy as np
 
 from dpreg.choice import Released
-from dpreg.looks.chosen import laws_for_choice, point_of_chosen
 from dpreg.looks.described import Described
-from dpreg.looks.estimates import Estimates, estimates
 from dpreg.looks.expected import Expected
 from dpreg.looks.families import Linear
-from dpreg.looks.loop import Seen, look, look_at_chosen
+from dpreg.looks.law import Estimates, estimates
+from dpreg.looks.loop import Seen, laws_for_choice, look, look_at_chosen, point_of_chosen
 from dpreg.looks.plan import plan_looks
 from dpreg.privacy.budget import Budget, exact
 from dpreg.privacy.protection import Protection

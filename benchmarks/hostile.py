@@ -17,7 +17,7 @@ from itertools import pairwise
 
 import numpy as np
 
-import dpreg.looks.chosen
+import dpreg.looks.loop
 from benchmarks._power_runs import Setting, choosing_laws
 from dpreg.choice import FLAT, choose, priors
 from dpreg.selection.space import Space
@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("--flat", type=float, nargs="+", default=[0.25, FLAT])
     parser.add_argument("--only", default="")
     told = parser.parse_args()
-    dpreg.looks.chosen.priors = lambda d: (priors(d)[0], *told.flat)  # type: ignore[assignment]
+    dpreg.looks.loop.priors = lambda d: (priors(d)[0], *told.flat)  # type: ignore[assignment]
     for name, draw in DESIGNS.items():
         if told.only not in name:
             continue

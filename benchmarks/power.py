@@ -53,7 +53,7 @@ from benchmarks._power_runs import Setting, choosing_laws, fitted, looked
 from benchmarks._power_table import audit, by_rows, line, markdown, picture
 from benchmarks.peers.choices import choices
 from dpreg.choice import choose
-from dpreg.looks.chosen import laws_for_choice
+from dpreg.looks.loop import laws_for_choice
 from dpreg.looks.plan import fresh_share
 from dpreg.results.reference import quantiles
 

@@ -25,13 +25,12 @@ from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, DataError
 from dpreg.formula.design import Design
 from dpreg.looks.described import Described, Weights
-from dpreg.looks.estimates import Estimates, estimates
 from dpreg.looks.families import Family, Linear, family_of
+from dpreg.looks.law import Estimates, estimates
 from dpreg.looks.locate import advance, explained
 from dpreg.looks.loop import Seen, look
 from dpreg.looks.model import Model
-from dpreg.looks.need import too_few
-from dpreg.looks.plan import LookPlan, plan_looks
+from dpreg.looks.plan import LookPlan, plan_looks, too_few
 from dpreg.looks.table import Table
 from dpreg.looks.tuning import TUNING
 from dpreg.privacy.account import Account

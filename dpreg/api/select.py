@@ -46,9 +46,8 @@ from dpreg.choice import Choice, choose
 from dpreg.errors import ArgumentError
 from dpreg.formula.bounds import bounds_sources, buy_bounds
 from dpreg.formula.design import Design
-from dpreg.looks.chosen import laws_for_choice, point_of_chosen
 from dpreg.looks.families import Family
-from dpreg.looks.loop import Seen, look, look_at_chosen
+from dpreg.looks.loop import Seen, laws_for_choice, look, look_at_chosen, point_of_chosen
 from dpreg.looks.model import family_asked
 from dpreg.looks.plan import fresh_share
 from dpreg.looks.table import Table as LookTable

@@ -1,4 +1,4 @@
-r"""The rule: one test a term, and one a group of terms that cannot be told apart.
+"""The rule: one test a term, and one a group of terms that cannot be told apart.
 
 Tests. A unit with all units that need it has the p-value of its `Evidence.gain`, the largest over
 the laws given, which differ in their priors: fixed effects in hidden directions add to a gain, and
@@ -14,6 +14,14 @@ One of. Clusters are fixed before any score; those that hold a found unit are dr
 rest, the smallest first, those with p <= alpha_g / (number of all clusters) are named, none of them
 within another. A group of useless units is named with probability alpha_g at most. alpha_f and
 alpha_g add up to `false_inclusions`; without clusters alpha_f is all of it.
+
+Groups of terms that a look cannot tell apart, fixed before any of them is scored.
+
+Average linkage of the correlations between estimates: two clusters merge while the mean
+correlation between their members is at least `LIKE`. Every cluster on the way of at most `LARGEST`
+members may be named as "one of". Correlations are those of the released equations and their noise,
+never of what they say: the number of clusters, which a Bonferroni level needs, is fixed before any
+gain is.
 """
 
 from __future__ import annotations
@@ -25,13 +33,37 @@ from typing import Final
 import numpy as np
 
 from dpreg.arrays import Floats
-from dpreg.choice.clusters import clusters
-from dpreg.choice.evidence import Evidence
-from dpreg.choice.released import Released
+from dpreg.choice.evidence import Evidence, Released
 from dpreg.errors import ArgumentError
 from dpreg.selection.space import Space
 
-__all__ = ["OF_GROUPS", "Choice", "choose", "share_of_found"]
+LIKE: Final = 0.5
+"""Least mean correlation between the estimates of terms that are one cluster."""
+LARGEST: Final = 6  # by definition: the most names that a group has
+"""Most members of a group worth naming."""
+
+
+def clusters(likeness: Floats) -> tuple[tuple[int, ...], ...]:
+    """Return the clusters of two and more units, the smallest first; some lie in others.
+
+    Parameters
+    ----------
+    likeness : (q, q) array
+        Correlations of the units' estimates, without signs.
+    """
+    units = len(likeness)
+    if units < 2:
+        return ()
+    from scipy.cluster.hierarchy import linkage  # slow to import
+
+    apart = 1 - likeness[np.triu_indices(units, 1)]
+    members: list[tuple[int, ...]] = [(unit,) for unit in range(units)]
+    for left, right, distance, _ in linkage(np.maximum(apart, 0.0), "average"):
+        far = distance > 1 - LIKE
+        members.append(() if far else members[int(left)] + members[int(right)])
+    made = (tuple(sorted(one)) for one in members[units:] if 2 <= len(one) <= LARGEST)
+    return tuple(sorted(made, key=lambda one: (len(one), one)))
+
 
 OF_GROUPS: Final = 0.2
 """alpha_g over `false_inclusions`, where there are clusters (`python -m benchmarks.power`,

@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
-from dpreg.looks.grid import (
+from dpreg.looks.coordinates import (
     CELL_BITS,
     LARGEST_REACH,
     Form,

@@ -16,16 +16,13 @@ import numpy as np
 
 from dpreg.arrays import Floats
 from dpreg.columns import ColumnType
-from dpreg.looks.chosen import moved
+from dpreg.looks.coordinates import Place, pseudo
 from dpreg.looks.described import Described
 from dpreg.looks.families import Family
-from dpreg.looks.loop import Seen, look
-from dpreg.looks.place import Place
+from dpreg.looks.loop import Seen, look, moved
 from dpreg.looks.plan import LookPlan
 from dpreg.looks.rows import Rows
-from dpreg.looks.solve import pseudo
-from dpreg.looks.sums import Exact, LookTally, exact_sums
-from dpreg.looks.table import Taken
+from dpreg.looks.table import Exact, LookTally, Taken, exact_sums
 from dpreg.moments import Moments, accumulate
 from dpreg.sources import Chunk
 from dpreg.sources.persons import PERSON

@@ -1,24 +1,51 @@
-"""The looks of a call, each at a point that the releases before it fixed."""
+"""The looks of a call, each at a point that the releases before it fixed.
+
+From the look that terms are chosen from to the choice, and to the looks at chosen columns.
+
+At its point the look released s = H theta + N(0, W) of what is left over, theta, with
+
+    W = phi H+ + score_sd^2 I + information_sd^2 (tr(T) I + T),    T the mean of theta theta',
+
+H+ without negative eigenvalues: the first part is that of the rows, the others of the noise in s
+and in H times theta. Where residuals are cut the score moves by a part of H only (`moved`). T is
+the posterior's under the prior of the choice, N(0, tau^2 phi I), and so a fixed point that a few
+rounds come near to. Other limits are let be: they shorten s and H alike in rows far out, which a
+useless term has as well, and allowing for what they cut of coefficients would hide terms.
+
+Looks at chosen columns begin where this law puts the model of these columns alone, whitened by the
+moments of the columns as far as they stand above their noise.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Protocol
+from typing import Final, Protocol
 
+import numpy as np
+from scipy.special import ndtr
+
+from dpreg.arrays import Floats
+from dpreg.choice.evidence import Released, priors
+from dpreg.looks.coordinates import Point, eigen, held, inverse, pseudo
 from dpreg.looks.described import Described
 from dpreg.looks.families import Family
-from dpreg.looks.limits import farthest, fit_limits, locating_limits
-from dpreg.looks.locate import advance, from_box, shortened, usual_reach
+from dpreg.looks.locate import (
+    advance,
+    farthest,
+    fit_limits,
+    from_box,
+    locating_limits,
+    noise_norm,
+    shortened,
+    usual_reach,
+)
 from dpreg.looks.plan import LookPlan
-from dpreg.looks.point import Point
 from dpreg.looks.release import Box, Release
 from dpreg.looks.tuning import TUNING
 from dpreg.privacy.fit_noise import FitNoise
-
-__all__ = ["RowsOfLooks", "Seen", "look", "look_at_chosen"]
 
 
 class RowsOfLooks(Protocol):
@@ -215,3 +242,127 @@ def _locating(
     if plan.locating:
         signal = TUNING.left * point.dispersion * (limits[0] / limits[1]) ** 2
     return rows.locating(point, family, limits, share, signal)
+
+
+_ROUNDS: Final = 4  # precision: rounds of a fixed point
+_CUTS: Final = np.geomspace(8.0, 1e-3, 200)  # precision
+"""tau in units of sigma; beneath, the mean square of normal residuals as cut, in units of tau."""
+_WITHIN: Final = 2 * ndtr(_CUTS) - 1
+_DENSITY: Final = np.exp(-(_CUTS**2) / 2) / math.sqrt(2 * math.pi)
+_SQUARES: Final = (_WITHIN - 2 * _CUTS * _DENSITY) / _CUTS**2 + 1 - _WITHIN
+
+
+def laws_for_choice(seen: Seen) -> tuple[Released, ...]:
+    """Return the law of the last look under each of `priors`.
+
+    With fewer rows than half of those that looks need even their number may be noise, and with it
+    all that limits and errors are made of: then nothing is known.
+    """
+    release = seen.releases[-1]
+    point, phi = release.point, _dispersion(release, seen.family, seen.rows)
+    told = float(seen.rows >= seen.plan.rows_needed / 2)
+    H, laws = moved(release, seen.family) * told, []
+    for prior in priors(point.size):
+        W = _noise(release, H, phi, prior)
+        laws.append(
+            Released(
+                start=point.shift,
+                transform=point.transform * math.sqrt(phi),
+                equations=H * math.sqrt(phi),
+                left=release.score * told,
+                covariance=W,
+                prior=prior,
+                degrees=release.degrees,
+            )
+        )
+    return tuple(laws)
+
+
+def _dispersion(release: Release, family: Family, rows: float) -> float:
+    """Return phi, above the noise in it; 1 at least where it is known to be that."""
+    # At a locating look both traces are multiples of one count, however far noise moved it.
+    least = 1.0 if release.together else TUNING.least * rows * release.point.size
+    whole = max(float(np.trace(release.information)), least)
+    phi = held(max(release.trace, 2 * release.middle_sd) / whole, 1e-30)
+    return phi if family.dispersed else max(phi, 1.0)
+
+
+def moved(release: Release, family: Family) -> Floats:
+    """Return by what a score moves with the fit: H, less what is cut whatever the fit is.
+
+    Of a locating look residuals are cut at tau; where they are normal their mean square as cut says
+    what share of them is within. Where noise has made the fit diverge it is none, and nothing is
+    known from the score.
+    """
+    if not release.together or family.blind:
+        return release.information
+    square = release.trace / max(float(np.trace(release.information)), 1.0)
+    share = float(np.interp(square / release.limits[1] ** 2, _SQUARES, _WITHIN))
+    return share * release.information
+
+
+def _noise(release: Release, H: Floats, phi: float, prior: float) -> Floats:
+    """Return W; H is `moved`."""
+    s = release.score
+    values, Q = eigen(release.information)
+    size, theta = len(s), np.zeros(len(s))
+    own = phi * (Q * np.maximum(values, 0.0)) @ Q.T + held(release.score_sd) ** 2 * np.eye(size)
+    spread, precision = prior * phi * np.eye(size), np.eye(size) / (prior * phi)
+    W = own
+    for _ in range(_ROUNDS):
+        square = np.outer(theta, theta) + spread
+        noise = float(np.trace(square)) * np.eye(size) + square
+        W = own + release.information_sd**2 * noise
+        seen = H @ inverse(W)
+        spread = inverse(seen @ H + precision)
+        theta = spread @ (seen @ s)
+    return W
+
+
+def point_of_chosen(seen: Seen, columns: Sequence[int]) -> Point:
+    """Return where to look at the columns of a model.
+
+    Parameters
+    ----------
+    seen : Seen
+        What the looks released that the model was chosen from.
+    columns : sequence of int
+        Of the model among those that were looked at, from 1, ascending; at least one.
+    """
+    release, at = seen.releases[-1], list(columns)
+    point, phi = release.point, _dispersion(release, seen.family, seen.rows)
+    H = moved(release, seen.family)
+    W = _noise(release, H, phi, priors(point.size)[0])
+    back = pseudo(point.rows)  # (1, x) = back (1, u)
+    count = max(float(release.information[0, 0]), TUNING.least * seen.rows)
+    moments = back @ release.information @ back.T / count
+    means = np.clip(moments[0, at], -1.0, 1.0)
+    spread = moments[np.ix_(at, at)] - np.outer(means, means)
+    nu = noise_norm(release.information_sd, point.size) / count * (back @ back.T)[np.ix_(at, at)]
+    values, Q = eigen(spread)
+    spread = (Q * np.maximum(values, 0.0)) @ Q.T
+    values, Q = eigen(spread + 0.5 * nu + _LEAST * np.eye(len(at)))
+    whitening = (Q / np.sqrt(np.maximum(values, _LEAST))).T
+    sure, turn = eigen(whitening @ (spread - TUNING.sure * nu) @ whitening.T)
+    whitening = turn.T @ whitening
+    chosen = [0, *at]
+    towards = pseudo(point.transform)  # theta = towards (beta - shift)
+    A = H @ towards[:, chosen]
+    told = release.score + H @ (towards @ point.shift)
+    known = A.T @ inverse(W)
+    scale = inverse(towards[:, chosen].T @ towards[:, chosen]) * phi
+    b = inverse(known @ A + inverse(scale)) @ (known @ told + inverse(scale) @ point.shift[chosen])
+    return replace(
+        point,
+        centre=means,
+        whitening=whitening,
+        slopes=b[1:],
+        middle=float(b[0] + b[1:] @ means),
+        dispersion=phi if seen.family.dispersed else 1.0,
+        spread=np.diag(whitening @ spread @ whitening.T),
+        sure=np.maximum(sure, 0.0),
+        offset=None,
+    )
+
+
+_LEAST: Final = 1e-9  # precision: least centred moment of a column, in stored units

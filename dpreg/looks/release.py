@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpreg.arrays import Floats
-from dpreg.looks.point import Point
-from dpreg.looks.solve import held
+from dpreg.looks.coordinates import Point, held
 from dpreg.looks.tuning import TUNING
 
 __all__ = ["Box", "Release"]
@@ -57,7 +56,7 @@ class Release:
     degrees : int or None
         Of matrix-Laplace noise.
     cuts : float
-        c of what the limit of a score may cut (`dpreg.looks.limits`); 0 where no score is longer.
+        c of what the limit of a score may cut (`dpreg.looks.locate`); 0 where no score is longer.
     chosen : bool
         Whether its columns were chosen by looks before.
     """

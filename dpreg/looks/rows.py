@@ -35,10 +35,10 @@ Statement. For every table, chunk, order of rows, engine, number of threads and 
    |f| <= 2**20; of a person the same of sums over k, and over f at a locating look.
 
 Proof. 1. u and eta come from one product with a matrix of whole multiples of powers of two, which
-`dpreg.looks.grid` proves exact in any order. All else is done to each row cell by cell by single
-operations that IEEE 754 rounds correctly (sums, products, quotients, square roots) or that are
-exact (minimum, truncation, powers of two); the exponential is made of such operations
-(`dpreg.looks.exact_exp`), and the sum of squares in |v| is taken column by column, each addition a
+`dpreg.looks.coordinates` proves exact in any order. All else is done to each row cell by cell by
+single operations that IEEE 754 rounds correctly (sums, products, quotients, square roots) or that
+are exact (minimum, truncation, powers of two); the exponential is made of such operations
+(`dpreg.looks.families`), and the sum of squares in |v| is taken column by column, each addition a
 step of its own. 2. By construction: while a row's exact sum of squares exceeds 2**40 the largest of
 its integers moves towards zero by one (`hold_norm`), and f is clipped. Of a person: a row's
 integers have squares that sum to little more than 2**52, which float64 holds exactly; their sum T
@@ -64,17 +64,15 @@ from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
 from dpreg.grouped.grid import CELL_BITS, to_grid
 from dpreg.grouped.vectors import Vectors, whole_rows
+from dpreg.looks.coordinates import Place
 from dpreg.looks.described import Described
-from dpreg.looks.place import Place
 from dpreg.sources import Chunk
 from dpreg.sources.together import MOST, person_sums
-
-__all__ = ["PIECE", "Rows", "applied", "hold_norm"]
 
 _ONE: Final = 2.0**CELL_BITS
 _SQUARED_NORM: Final = _ONE * _ONE
 PIECE: Final = 8192
-"""Rows worked on together: their products are exact (`dpreg.looks.sums`), and memory stays near."""
+"""Rows worked on together: products are exact (`dpreg.looks.table`), and memory stays near."""
 _ALONE: Final = 1 << 18
 """Multiplications of a product up to which OpenBLAS leaves it to the thread that asks for it."""
 _LEAST_STEP: Final = 64  # work

@@ -62,7 +62,7 @@ class Tuning:
         The norm of H's noise over n. Less hides fewer directions and limits more rows; at .2 and
         with a share of .2 widths were a tenth larger and hidden columns held less.
     limit : float
-        c of a score's limit (`dpreg.looks.limits`), and of the bound on what it cuts: .4 holds .91
+        c of a score's limit (`dpreg.looks.locate`), and of the bound on what it cuts: .4 holds .91
         unmarked at width 2.0, .6 .92 at 2.3; the error grows with it (1.25 and 1.35 times that of
         0.2, geometric mean). With a fifth of the bound .6 holds .91 at 2.0.
     radius, residual : float

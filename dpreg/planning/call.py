@@ -18,8 +18,7 @@ import pandas as pd
 from dpreg.errors import ArgumentError
 from dpreg.looks.expected import Expected, expected_looks
 from dpreg.looks.loop import Seen
-from dpreg.looks.need import eps_for, too_few
-from dpreg.looks.plan import NOISES, LookPlan, fresh_share, plan_looks
+from dpreg.looks.plan import NOISES, LookPlan, eps_for, fresh_share, plan_looks, too_few
 from dpreg.planning.choice import DRAWS, Gains, gains, reported
 from dpreg.planning.detection import Detection
 from dpreg.planning.facts import Facts

@@ -3,7 +3,7 @@ r"""The chance that a choice by looks finds effects of given sizes, in closed fo
 The looks of a call are made of assumed rows, `DRAWS` times, each with noise of its own but for the
 last (`dpreg.looks.expected`): that gives the laws that terms will be chosen from, with nothing but
 the effects in them. What a term gains there is what its test statistic is noncentral by
-(`dpreg.choice.power`); the test is at alpha_f / q, and has to pass under each prior. Terms are
+(`dpreg.choice.evidence`); the test is at alpha_f / q, and has to pass under each prior. Terms are
 taken as independent of each other: the chance of all of them is the product.
 
 Tested in `tests/planning/test_adaptive_plan.py`.
@@ -21,12 +21,10 @@ from scipy.special import ndtri
 
 from dpreg.arrays import Floats
 from dpreg.choice import Evidence
-from dpreg.choice.clusters import clusters
-from dpreg.choice.power import chance, reach
-from dpreg.choice.rule import share_of_found
-from dpreg.looks.chosen import laws_for_choice
+from dpreg.choice.evidence import chance, reach
+from dpreg.choice.rule import clusters, share_of_found
 from dpreg.looks.expected import Expected, without_noise
-from dpreg.looks.loop import Seen
+from dpreg.looks.loop import Seen, laws_for_choice
 from dpreg.planning.detection import Detection
 from dpreg.planning.rows import Rows
 

@@ -17,10 +17,9 @@ from dpreg.arrays import Bools, Floats
 from dpreg.columns import LEAST_EPS
 from dpreg.estimation.gram import release_gram
 from dpreg.estimation.inference import fit_gram
-from dpreg.looks.chosen import point_of_chosen
-from dpreg.looks.estimates import NARROW, estimates
 from dpreg.looks.expected import Expected, expected_looks, expected_moments
-from dpreg.looks.loop import Seen, look_at_chosen
+from dpreg.looks.law import NARROW, estimates
+from dpreg.looks.loop import Seen, look_at_chosen, point_of_chosen
 from dpreg.looks.plan import LookPlan
 from dpreg.planning.rows import Rows
 from dpreg.privacy.account import Account

@@ -52,7 +52,7 @@ class Rows:
         Of the coefficients among those that are looked at, 0 the constant.
     names : tuple of str
     to_user : (k, k) and (k,) arrays
-        As for `dpreg.looks.estimates.estimates`.
+        As for `dpreg.looks.law.estimates`.
     ratios : (p,) array
         Of each column looked at: its deviation given the others here, over the stated one.
     deviations : array

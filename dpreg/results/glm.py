@@ -13,7 +13,7 @@ import pandas as pd
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, NotReleased, shown
-from dpreg.looks.exact_exp import exp
+from dpreg.looks.families import exp
 from dpreg.results import designs, given_choice, inference
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.contrast import Combinations

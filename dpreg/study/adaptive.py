@@ -14,10 +14,9 @@ import numpy as np
 from dpreg.arrays import Bools, Floats
 from dpreg.choice import choose
 from dpreg.formula.design import Design
-from dpreg.looks.chosen import laws_for_choice
 from dpreg.looks.described import Described
 from dpreg.looks.families import Linear
-from dpreg.looks.loop import look
+from dpreg.looks.loop import laws_for_choice, look
 from dpreg.looks.plan import LookPlan
 from dpreg.looks.table import Table
 from dpreg.moments import read_moments

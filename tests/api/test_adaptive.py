@@ -13,7 +13,7 @@ import statsmodels.formula.api as smf
 
 import dpreg
 from dpreg.errors import ArgumentError, BudgetError, DpregWarning
-from dpreg.looks.estimates import NO_INTERVAL
+from dpreg.looks.law import NO_INTERVAL
 from dpreg.privacy.budget import Budget
 from dpreg.results.looks import ReleasedLook
 

@@ -37,10 +37,28 @@ LOOKED: dict[str, tuple[str, dict[str, Any]]] = {
     "choice, persons": ("select", {**ADAPTIVE, "fit": "fresh", "person": "who"}),
     "choice, logit": ("select", {**GAUSSIAN, "family": "binomial", "fit": "fresh"}),
     "counts, persons": ("glm", {"eps": 30, "family": "poisson", "person": "who"}),
+    "ols, weights, some rows": (
+        "ols", {**ADAPTIVE, **GAUSSIAN, "weights": "I(z + 4)", "where": "a < 0.5"}
+    ),
+    "ols, weights, persons, some rows": (
+        "ols", {**ADAPTIVE, "weights": "I(z + 4)", "where": "a < 0.5", "person": "who"}
+    ),
+    "choice, counts, offset, some rows": (
+        "select",
+        {
+            **GAUSSIAN, "family": "poisson", "fit": "fresh",
+            "offset": "I(a ** 2)", "where": "c > 0.2",
+        },
+    ),
 }  # fmt: skip
 OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
     "ssp": ("ols", {"method": "ssp", "delta": "1e-6"}),
     "adassp": ("ols", {"method": "adassp", "delta": "1e-6", "neighbors": "add-remove"}),
+    "gram, some rows": ("ols", {"where": "a < 0.5", "delta": "1e-6"}),
+    "means of some rows": ("mean", {"where": "a < 0.5", "by": "g"}),
+    "quantiles of some rows": ("quantile", {"where": "c > 0.2", "neighbors": "add-remove"}),
+    "histogram of some rows": ("histogram", {"where": "c > 0.2", "neighbors": "add-remove"}),
+    "blocks of some rows": ("aggregate", {"where": "a < 0.5", "blocks": 20}),
     "persons": ("mean", {"person": "who", "contributions": 2}),
     "persons, aggregated": ("aggregate", {"person": "who", "contributions": 2, "blocks": 20}),
 }

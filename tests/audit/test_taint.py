@@ -18,7 +18,7 @@ from dpreg.api import select as select_adaptive
 from dpreg.choice import Choice, choose
 from dpreg.estimation import sums
 from dpreg.looks import table as looks
-from dpreg.looks.place import place_of
+from dpreg.looks.coordinates import place_of
 from dpreg.moments import MOMENT_BITS
 from dpreg.privacy.budget import Spend
 from dpreg.privacy.gram_sensitivity import CELL_UNITS

@@ -9,8 +9,7 @@ import pytest
 from oracles.released_looks import look_of, slow_gain
 from scipy.stats import chi2, f, kstest
 
-from dpreg.choice.evidence import Evidence
-from dpreg.choice.released import Released, gain_tail, priors
+from dpreg.choice.evidence import Evidence, Released, gain_tail, priors
 
 
 def alike(size: int, r: float) -> np.ndarray:

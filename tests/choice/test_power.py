@@ -9,8 +9,7 @@ import pytest
 from oracles.released_looks import look_of
 from scipy.stats import chi2, f, ncx2
 
-from dpreg.choice.evidence import Evidence
-from dpreg.choice.power import chance, reach
+from dpreg.choice.evidence import Evidence, chance, reach
 
 
 def test_of_gaussian_noise_it_is_the_noncentral_tail():

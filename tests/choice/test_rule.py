@@ -10,9 +10,8 @@ import pytest
 from oracles.released_looks import both, look_of, slow_gain, space_of
 from scipy.stats import chi2
 
-from dpreg.choice.clusters import LARGEST, LIKE, clusters
 from dpreg.choice.evidence import Evidence
-from dpreg.choice.rule import OF_GROUPS, choose
+from dpreg.choice.rule import LARGEST, LIKE, OF_GROUPS, choose, clusters
 from dpreg.errors import ArgumentError
 
 

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 from dpreg.choice import Evidence, priors
-from dpreg.looks.chosen import laws_for_choice, point_of_chosen
 from dpreg.looks.described import Described
-from dpreg.looks.estimates import estimates
 from dpreg.looks.expected import Expected, without_noise
 from dpreg.looks.families import Binomial, Linear
-from dpreg.looks.limits import fit_limits
-from dpreg.looks.loop import look, look_at_chosen
+from dpreg.looks.law import estimates
+from dpreg.looks.locate import fit_limits
+from dpreg.looks.loop import laws_for_choice, look, look_at_chosen, point_of_chosen
 from dpreg.looks.plan import fresh_share, plan_looks
 from dpreg.looks.table import carried
 from dpreg.looks.tuning import TUNING

@@ -3,7 +3,7 @@
 import numpy as np
 from flint import arb, ctx
 
-from dpreg.looks.exact_exp import _HIGH, _LOW, exp
+from dpreg.looks.families import _HIGH, _LOW, exp
 
 
 def test_it_is_right_to_a_part_in_1e15():

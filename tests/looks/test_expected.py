@@ -10,12 +10,12 @@ import pytest
 
 import dpreg
 from dpreg.formula.design import build_design
+from dpreg.looks.coordinates import place_of
 from dpreg.looks.described import Described
-from dpreg.looks.estimates import estimates
 from dpreg.looks.expected import Expected, expected_looks
 from dpreg.looks.families import Linear
+from dpreg.looks.law import estimates
 from dpreg.looks.locate import from_box
-from dpreg.looks.place import place_of
 from dpreg.looks.plan import plan_looks
 from dpreg.looks.table import Table
 from dpreg.privacy.account import Account

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpreg.errors import ArgumentError
-from dpreg.looks.grid import (
+from dpreg.looks.coordinates import (
     LARGEST_REACH,
     Form,
     carried_back,

@@ -10,11 +10,11 @@ import pytest
 import statsmodels.api as sm
 from oracles.look_rows import KINDS
 
+from dpreg.looks.coordinates import Point
 from dpreg.looks.described import Described
 from dpreg.looks.families import Binomial, Linear
 from dpreg.looks.law import fit, law, residual_variance
-from dpreg.looks.limits import cut_score
-from dpreg.looks.point import Point
+from dpreg.looks.locate import cut_score
 from dpreg.looks.release import Release
 
 N, P = 5000, 3

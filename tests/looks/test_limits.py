@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from oracles.look_rows import KINDS, ONE, hostile, plain, point_of, rows_of
 
-from dpreg.looks.limits import cut_score, farthest, fit_limits, locating_limits
-from dpreg.looks.place import place_of
+from dpreg.looks.coordinates import place_of
+from dpreg.looks.locate import cut_score, farthest, fit_limits, locating_limits
 from dpreg.looks.rows import Rows
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from oracles.look_rows import KINDS
 
+from dpreg.looks.coordinates import Point
 from dpreg.looks.described import Described, Trials
 from dpreg.looks.families import Binomial, Linear
 from dpreg.looks.locate import (
@@ -19,7 +20,6 @@ from dpreg.looks.locate import (
     noise_norm,
     shortened,
 )
-from dpreg.looks.point import Point
 from dpreg.looks.release import Box, Release
 from dpreg.looks.tuning import TUNING
 

@@ -11,7 +11,7 @@ from oracles.look_rows import KINDS
 from oracles.tagged_noise import tagged
 
 from dpreg.looks import loop
-from dpreg.looks.limits import farthest, fit_limits, locating_limits
+from dpreg.looks.locate import farthest, fit_limits, locating_limits
 from dpreg.looks.loop import look
 from dpreg.looks.tuning import TUNING
 from dpreg.privacy.protection import Protection

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpreg.errors import ArgumentError
-from dpreg.looks.need import rows_needed
+from dpreg.looks.plan import rows_needed
 from dpreg.privacy.look_noise import located_gaussian, located_matrix_laplace
 from dpreg.privacy.protection import Protection
 

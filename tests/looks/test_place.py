@@ -10,8 +10,8 @@ import pytest
 from oracles.look_rows import KINDS, point_of
 
 from dpreg.errors import ArgumentError
+from dpreg.looks.coordinates import place_of
 from dpreg.looks.families import Linear
-from dpreg.looks.place import place_of
 
 
 @pytest.mark.parametrize("far", [1e-3, 1.0, 1e8])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from oracles.tagged_noise import tagged
+from scipy.special import ndtr
 
 from dpreg.looks import plan as module
 from dpreg.looks.plan import MOST_PASSES, plan_looks
@@ -69,6 +71,16 @@ def test_parts_on_every_path_are_the_whole_exactly(noise, who):
             assert strength(one) == plan.strength * share
     if noise == "pure":
         assert plan.strength == 1
+
+
+@pytest.mark.parametrize("eps", ["0.1", 1, 20])
+@pytest.mark.parametrize("delta", ["1e-9", "1e-6", "0.01", "0.4"])
+def test_gaussian_looks_are_worth_no_more_than_their_delta(eps, delta):
+    """Of one normal number of the same ratio, whose delta is known (Balle and Wang 2018)."""
+    plan = plan_looks(4, Budget(eps, delta), WHO["replace-one, 1"], chooses=True)
+    mu, eps = math.sqrt(plan.strength), float(eps)
+    whole = ndtr(mu / 2 - eps / mu) - math.exp(eps) * ndtr(-mu / 2 - eps / mu)
+    assert 0.99 * float(delta) < whole <= float(delta) * (1 + 1e-9)
 
 
 @OF

@@ -12,9 +12,8 @@ import statsmodels.api as sm
 from oracles.look_rows import Kind
 from scipy.stats import norm
 
-from dpreg.looks.estimates import estimates
-from dpreg.looks.exact_exp import exp
-from dpreg.looks.families import Terms
+from dpreg.looks.families import Terms, exp
+from dpreg.looks.law import estimates
 from dpreg.looks.loop import look
 from dpreg.privacy.protection import Protection
 

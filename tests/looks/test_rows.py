@@ -15,10 +15,9 @@ import pytest
 from oracles.look_rows import FULL, KINDS, ONE, Stored, chunk, hostile, plain, rows_of, squares
 
 from dpreg.errors import ArgumentError
+from dpreg.looks.coordinates import Point, place_of
 from dpreg.looks.described import Described, Trials, Weights
 from dpreg.looks.families import Linear
-from dpreg.looks.place import place_of
-from dpreg.looks.point import Point
 from dpreg.looks.rows import Rows, hold_norm
 
 KIND = pytest.mark.parametrize("name", KINDS)

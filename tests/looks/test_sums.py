@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from oracles.look_rows import KINDS, chunk, hostile, rows_of
 
-from dpreg.looks import sums as module
-from dpreg.looks.sums import LookTally, exact_sums
+from dpreg.looks import table as module
+from dpreg.looks.table import LookTally, exact_sums
 from dpreg.sources.persons import PERSON
 
 

@@ -11,10 +11,9 @@ import pytest
 from oracles.look_rows import KINDS, ONE, Stored, hostile, plain, point_of
 from oracles.tagged_noise import cells_of, cost, tagged
 
-from dpreg.looks.limits import farthest
-from dpreg.looks.place import place_of
+from dpreg.looks.coordinates import Point, place_of
+from dpreg.looks.locate import farthest
 from dpreg.looks.plan import plan_looks
-from dpreg.looks.point import Point
 from dpreg.looks.release import Release
 from dpreg.looks.rows import Rows
 from dpreg.looks.table import Table, carried

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from dpreg.looks.coordinates import Place, Point, place_of
 from dpreg.looks.described import Described, Trials
 from dpreg.looks.families import Binomial, Linear, Poisson
-from dpreg.looks.place import Place, place_of
-from dpreg.looks.point import Point
 from dpreg.looks.rows import Rows
 from dpreg.schema import Numeric
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import null_space
 
 from dpreg.arrays import Floats
-from dpreg.choice.released import Released
+from dpreg.choice.evidence import Released
 from dpreg.selection.space import Space
 
 

@@ -45,8 +45,11 @@ from dpreg.api import looks
 from dpreg.api import select as select_adaptive
 from dpreg.choice import rule
 from dpreg.estimation import aggregate, few, gram, histogram, perturbed, quantile, sums
-from dpreg.looks import chosen, law, limits, locate, loop, place, plan, rows, table
-from dpreg.looks import estimates as estimates_of_looks
+from dpreg.looks import coordinates as place
+from dpreg.looks import law, locate, loop, plan, rows, table
+from dpreg.looks import law as estimates_of_looks
+from dpreg.looks import locate as limits
+from dpreg.looks import loop as chosen
 from dpreg.privacy import gaussian, objective, quantiles, ranks, scale_noise, seeded, vector_noise
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.mechanisms import additive, choice, coins, l2_norm, wishart
@@ -166,19 +169,30 @@ WATCHED = (
 )
 
 
+Law = tuple[str, int, Any, Any]
+"""Of one noise: the mechanism, which of its draws, the place in it, and the scale."""
+
+
 class Tape:
-    """What was released on the reference table, and what a run shows at each door."""
+    """What was released on the reference table, and what a run shows at each door.
+
+    `sums` are the exact numbers that noise was added to, and the scores that were chosen by, each
+    with its law: `oracles.path_loss` says what they cost.
+    """
 
     def __init__(self) -> None:
         self.released: list[Any] = []
         self.place: int | None = None
         self.doors: list[str] = []
         self.alike: list[tuple[str, float]] = []
+        self.draws = 0
+        self.sums: list[tuple[Law, Any]] = []
 
     def start(self, *, replaying: bool) -> None:
         """Begin a run."""
         self.place = 0 if replaying else None
         self.doors = []
+        self.draws, self.sums = 0, []
 
     def settle(self, made: Callable[[], Any]) -> Any:
         """Return what is released: made on the reference table, and the same on every other."""
@@ -197,8 +211,8 @@ class Drawn:
 
     __array_ufunc__ = None
 
-    def __init__(self, tape: Tape, value: int) -> None:
-        self.tape, self.value = tape, value
+    def __init__(self, tape: Tape, value: int, law: Law) -> None:
+        self.tape, self.value, self.law = tape, value, law
 
     @property
     def __class__(self) -> type:  # noise is an integer
@@ -208,6 +222,7 @@ class Drawn:
         return repr(self.value)
 
     def __add__(self, exact: Any) -> Any:
+        self.tape.sums.append((self.law, exact))
         return self.tape.settle(lambda: exact + self.value)
 
     __radd__ = __add__
@@ -220,12 +235,15 @@ class Drawn:
 class _Least:
     """OpenDP's noisy minimum without noise, replayed."""
 
-    def __init__(self, tape: Tape, built: Any, name: str) -> None:
-        self.tape, self.name = tape, name
+    def __init__(self, tape: Tape, built: Any, name: str, scale: float) -> None:
+        self.tape, self.name, self.scale = tape, f"{name} {scale}", float(scale)
         self.map = getattr(built, "map", None)
 
     def __call__(self, scores: Any) -> int:
         self.tape.doors.append(f"{self.name} among {len(scores)}")
+        self.tape.draws += 1
+        law = "choice", self.tape.draws, len(scores), self.scale
+        self.tape.sums.append((law, [int(score) for score in scores]))
         return int(self.tape.settle(lambda: int(np.argmin(scores))))
 
 
@@ -247,7 +265,7 @@ def told(value: Any) -> str:
     return type(value).__name__
 
 
-def listen(patch: pytest.MonkeyPatch) -> Tape:
+def listen(patch: pytest.MonkeyPatch, watched: Iterable[Watched] = WATCHED) -> Tape:
     """Put replaying mechanisms in the place of dpreg's own, and listen at all that is watched."""
     tape = Tape()
 
@@ -257,18 +275,26 @@ def listen(patch: pytest.MonkeyPatch) -> Tape:
                 if value is honest:
                     patch.setattr(module, name, instead)
 
-    def drawn(mechanism: str, scales: Any) -> list[Drawn]:
+    def drawn(mechanism: str, scales: Any, places: Any = None, scale: Any = None) -> list[Drawn]:
         tape.doors.append(f"{mechanism} {told(scales)}")
-        sizes = [float(scale) * 0.3 * math.sin(j + 1.0) for j, scale in enumerate(scales)]
-        return [Drawn(tape, round(size) or 1) for size in sizes]
+        tape.draws += places is None
+        sizes = [float(own) * 0.3 * math.sin(j + 1.0) for j, own in enumerate(scales)]
+        laws = zip(places or range(len(sizes)), scales, strict=True)
+        return [
+            Drawn(tape, round(size) or 1, (mechanism, tape.draws, place, scale or float(own)))
+            for size, (place, own) in zip(sizes, laws, strict=True)
+        ]
 
     def vector(mechanism: str) -> Any:
         return lambda size, scale, rng=None: drawn(mechanism, [float(scale)] * size)
 
     def spectral(scales: Any, **_: Any) -> Any:
-        size, cells = len(scales), {}
+        size, cells, whole = len(scales), {}, tuple(map(float, scales))
+        tape.draws += 1
         for i in range(size):
-            row = drawn("matrix-laplace", [math.sqrt(scales[i] * one) for one in scales[: i + 1]])
+            of_row = [math.sqrt(scales[i] * one) for one in scales[: i + 1]]
+            places = [(i, j) for j in range(i + 1)]
+            row = drawn("matrix-laplace", of_row, places, whole)
             cells |= {(i, j): one for j, one in enumerate(row)}
         return tuple(tuple(cells[max(i, j), min(i, j)] for j in range(size)) for i in range(size))
 
@@ -281,11 +307,11 @@ def listen(patch: pytest.MonkeyPatch) -> Tape:
     patch.setattr(
         choice,
         "_noisy_min",
-        lambda scale, name: _Least(tape, built(scale, name), f"{name} {scale}"),
+        lambda scale, name: _Least(tape, built(scale, name), name, scale),
     )
 
     def seeded_least(scores: Any, *, scale: float, mechanism: str, rng: Any) -> int:
-        return _Least(tape, None, f"{mechanism} {scale}")(scores)
+        return _Least(tape, None, mechanism, scale)(scores)
 
     patch.setattr(seeded, "choose", seeded_least)
     climbed = sampler.Tree.draw
@@ -303,7 +329,7 @@ def listen(patch: pytest.MonkeyPatch) -> Tape:
     )
     everywhere(coins.secret_key, lambda unsafe_seed=None: bytes(range(32)))
     everywhere(coins.block_seeds, lambda blocks, rng=None: list(range(blocks)))
-    for one in WATCHED:
+    for one in watched:
         _watch(tape, one, patch, everywhere)
     return tape
 
@@ -330,4 +356,4 @@ def _watch(tape: Tape, one: Watched, patch: pytest.MonkeyPatch, everywhere: Any)
         everywhere(honest, watched)
 
 
-__all__ = ["Drawn", "Tape", "Watched", "listen", "paired", "told"]
+__all__ = ["Drawn", "Law", "Tape", "Watched", "listen", "paired", "told"]

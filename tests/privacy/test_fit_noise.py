@@ -213,11 +213,12 @@ def test_pure_scales(protection, moved, k):
 
 
 def test_scales_are_integers_or_floats_rounded_upwards():
-    noise = pure_fit(3, Fraction(1, 3), REPLACE, shares=SHARES)
-    assert [type(x) for x in (*noise.information_scales, noise.score_scale)] == [int, int]
-    assert noise.information_scales[0] == math.ceil(CELL_UNITS / (SHARES[0] / 3))
-    assert noise.score_scale == math.ceil(2 * CELL_UNITS / (SHARES[1] / 3))
-    assert Fraction(noise.middle_scales[0]) * SHARES[2] / 3 >= CELL_UNITS
+    for eps in (Fraction(3, 7), Fraction(11, 7), Fraction(13, 9), Fraction(1, 3)):
+        noise = pure_fit(3, eps, REPLACE, shares=SHARES)
+        assert [type(x) for x in (*noise.information_scales, noise.score_scale)] == [int, int]
+        assert noise.information_scales[0] == math.ceil(CELL_UNITS / (SHARES[0] * eps))
+        assert noise.score_scale == math.ceil(2 * CELL_UNITS / (SHARES[1] * eps))
+        assert Fraction(noise.middle_scales[0]) * SHARES[2] * eps >= CELL_UNITS
     much = pure_fit(3, Fraction(10**30), REPLACE, shares=SHARES, middle="matrix")
     assert (much.information_scales, much.score_scale, much.middle_scales) == ((1,), 1, (1,))
     loud = gaussian_fit(3, Fraction(2**40), REPLACE, information=THIRD)

@@ -117,11 +117,15 @@ def test_the_pull_and_the_determinants_cost_what_b_and_the_penalty_pay_for(k):
 @pytest.mark.parametrize("size", [1, 4, 31])
 def test_what_is_released_hides_where_the_search_stopped(size, k):
     who = Protection("replace-one", k)
-    for eps in (Fraction(1, 1000), Fraction(1), Fraction(20)):
+    for eps in (Fraction(1, 1000), Fraction(1), Fraction(20), Fraction(3000, 7), Fraction(2000)):
         noise = objective_noise(size, 1.0, 0.25, 3.0, 2_000, eps, who)
+        stopped = 2 * noise.tolerance / noise.penalty * 2**noise.places
+        floors = noise.spread * eps * noise.shares[1] - stopped  # at least sqrt(size), exactly
+        assert floors > 0
+        assert floors**2 >= size
         apart = 2 * float(noise.tolerance / noise.penalty) * 2**noise.places + math.sqrt(size)
         assert apart / noise.spread <= float(eps * noise.shares[1])
-        assert apart / (noise.spread - 1) > 0.5 * float(eps * noise.shares[1]) or noise.spread < 9
+        assert noise.spread < 9 or apart / (noise.spread - 1) > float(eps * noise.shares[1]) / 2
         assert 0 < noise.slack <= noise.tolerance / 2
         assert float(noise.slack) >= math.sqrt(size) / 2 / 2**noise.bits
         assert sum(noise.shares) == 1
@@ -163,6 +167,18 @@ def test_both_draws_are_charged_and_drawn_once():
         other.opened(
             _part(dataclasses.replace(noise, protection=Protection("replace-one", 2)), 1)[1]
         )
+
+
+def test_what_is_released_is_the_minimum_and_its_own_noise(monkeypatch):
+    noise = objective_noise(3, 1.0, 0.25, 3.0, 100, Fraction(1), ONE)
+    _, second = noise.opened(_part(noise, Fraction(1))[1])
+    told = []
+    monkeypatch.setattr(
+        objective, "l2_norm_noise", lambda *law, rng: told.append(law) or [5, -60, 700]
+    )
+    found = noise.released([1, 2, 3], second)
+    assert found == [Fraction(cell, 2**noise.places) for cell in (6, -58, 703)]
+    assert told == [(3, noise.spread)]
 
 
 def test_b_has_the_law_that_it_was_fitted_to():

@@ -22,12 +22,11 @@ import pytest
 
 import dpreg
 from dpreg.formula.design import build_design
+from dpreg.looks.coordinates import Point, place_of
 from dpreg.looks.described import Described
 from dpreg.looks.families import Linear
-from dpreg.looks.place import place_of
-from dpreg.looks.point import Point
 from dpreg.looks.rows import Rows
-from dpreg.looks.sums import LookTally
+from dpreg.looks.table import LookTally
 from dpreg.moments import Moments, read_moments
 from dpreg.schema import Schema
 from dpreg.sources import as_source

@@ -20,7 +20,9 @@ T' releases with c' has the law of what it releases. With (c, v) fixed each comm
 coin in both tables, wherever it stands, and the bound holds; T's release does not depend on v. The
 average over (c, v) of P(T in S | c) <= exp(eps) P(T' in S | c') + delta is the bound for the whole,
 and so it is with T and T' exchanged. k rows: one after the other, each into the stream that the
-rows before it left; their k coins are independent of all others. QED
+rows before it left; their k coins are independent of all others. Where the groups of a public
+column have places and a stream each, a replaced row may leave one group and join another: it is
+taken out of one stream and put into the other, both coupled as above. QED
 
 So neighbours may be taken to agree on the group of every common row, and one person's k rows touch
 at most k groups.
