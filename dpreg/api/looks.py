@@ -306,7 +306,7 @@ class Looks(Way):
         return fitted(self.model, design, columns_of(self.model, design), seen, facts)
 
 
-_KEPT: Final = (
+_KEPT = (
     "limits",
     "information",
     "information_sd",
