@@ -11,9 +11,8 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from dpreg.study.simulated import SimulationStudy
-from dpreg.study.simulation import OBSERVED, SimulationDesign, run
-from dpreg.study.stamp import SIMULATED, marked
+from dpreg.study.results import SIMULATED, marked
+from dpreg.study.simulation import OBSERVED, SimulationDesign, SimulationStudy, run
 
 __all__ = ["BETAS", "figure", "mechanism_table"]
 

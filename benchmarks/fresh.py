@@ -28,7 +28,7 @@ from benchmarks._power_runs import Setting, fitted, looked
 from benchmarks.holds import all_cases
 from dpreg.choice import choose
 from dpreg.looks.loop import laws_for_choice
-from dpreg.results.reference import quantiles
+from dpreg.results.inference import quantiles
 from dpreg.selection.space import Space
 
 FEWEST = 3

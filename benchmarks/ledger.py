@@ -22,7 +22,8 @@ import numpy as np
 
 from dpreg.errors import BudgetError
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.ledger import Ledger, store
+from dpreg.privacy.ledger import Ledger
+from dpreg.privacy.ledger import chain as store
 from dpreg.privacy.ledger.chain import NOTHING, Line
 
 COST = Budget("1e-9")

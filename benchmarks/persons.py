@@ -17,9 +17,8 @@ import pandas as pd
 from benchmarks._harness import compare, show
 from dpreg.columns import Unbounded
 from dpreg.sources import as_source
-from dpreg.sources.persons import PERSON, Persons
+from dpreg.sources.persons import PERSON, Persons, person_sums
 from dpreg.sources.reader import Reader
-from dpreg.sources.together import person_sums
 
 ROWS, PERSONS, COLUMNS = 1_000_000, 200_000, 16
 NAMES = [f"x{place}" for place in range(COLUMNS)]

@@ -55,7 +55,7 @@ from benchmarks.peers.choices import choices
 from dpreg.choice import choose
 from dpreg.looks.loop import laws_for_choice
 from dpreg.looks.plan import fresh_share
-from dpreg.results.reference import quantiles
+from dpreg.results.inference import quantiles
 
 FITS = ("same", "fresh")
 BATCH, FEW = 100, 20

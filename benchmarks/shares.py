@@ -15,15 +15,15 @@ from dpreg import datasets
 from dpreg.errors import DatasetError
 from dpreg.formula.design import build_design
 from dpreg.moments import accumulate, accumulate_groups
-from dpreg.privacy.mechanisms import assign_blocks, effective_t
+from dpreg.privacy.mechanisms.choice import effective_t
+from dpreg.privacy.mechanisms.coins import assign_blocks
 from dpreg.privacy.protection import Protection
-from dpreg.privacy.quantiles import RELIABLE
-from dpreg.privacy.ranks import cell_counts, rank_scores
+from dpreg.privacy.ranks import RELIABLE, cell_counts, rank_scores
 from dpreg.schema import Schema
-from dpreg.selection.estimates import RADII, block_norms, radius_blocks
+from dpreg.selection.contest import lower_bound_shift, residual_change, residual_offset
+from dpreg.selection.draws import RADII, block_norms, radius_blocks
 from dpreg.selection.probabilities import selection_probabilities
 from dpreg.selection.scoring.problem import Problem
-from dpreg.selection.scoring.profile import lower_bound_shift, residual_change, residual_offset
 from dpreg.sources import as_source
 
 SHARES = [Fraction(s) for s in ("0.02", "0.05", "0.1", "0.15", "0.2", "0.25", "0.35", "0.5")]

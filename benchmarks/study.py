@@ -9,12 +9,12 @@ from fractions import Fraction
 
 from dpreg import datasets
 from dpreg.api.study import selection_study
-from dpreg.privacy.mechanisms import choose
+from dpreg.privacy.mechanisms.choice import choose
 from dpreg.request import SelectionRequest
 from dpreg.schema import Schema
 from dpreg.selection import run
-from dpreg.selection.engine import Enumerated
-from dpreg.selection.preparation import design_of, prepare, space_of
+from dpreg.selection.draws import Enumerated
+from dpreg.selection.run import design_of, prepare, space_of
 from dpreg.selection.scoring.problem import Problem
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader

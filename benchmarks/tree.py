@@ -25,12 +25,12 @@ import numpy as np
 from scipy.sparse import coo_matrix
 
 from dpreg.moments import MOMENT_BITS, Moments
-from dpreg.privacy.mechanisms import effective_t
+from dpreg.privacy.mechanisms.choice import effective_t
+from dpreg.privacy.proofs import score_range
 from dpreg.privacy.protection import Protection
-from dpreg.privacy.sensitivity import score_range
 from dpreg.selection.scoring.problem import Problem
 from dpreg.selection.space import Space
-from dpreg.selection.tree.sampler import Tree
+from dpreg.selection.tree.search import Tree
 
 ROWS = 100_000
 PATIENCE = 60.0  # no further draw of a case is begun after so many seconds; none is cut short

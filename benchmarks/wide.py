@@ -17,9 +17,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpreg.estimation.gram import release_gram
+from dpreg.estimation.gram import NoisyGram, release_gram
 from dpreg.estimation.inference import GramFit, fit_gram
-from dpreg.estimation.noisy_gram import NoisyGram
 from dpreg.grouped.grid import MOMENT_BITS
 from dpreg.moments import Moments
 from dpreg.privacy.account import Account

@@ -26,7 +26,7 @@ from dpreg.planning import plan, plan_glm
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.ledger import Ledger
 from dpreg.reporting import write_report
-from dpreg.results.load import load
+from dpreg.results.base import load
 from dpreg.schema import Schema
 
 __all__ = [

@@ -34,7 +34,7 @@ from dpreg.grouped.layout import CodedRows, Layout, plain_layout
 from dpreg.grouped.sums import GroupSums
 from dpreg.grouped.vectors import CodedVectors, GriddedVectors, Vectors, layout_of
 from dpreg.privacy.budget import ALL_ROWS
-from dpreg.privacy.mechanisms import Coins, groups_of_coins
+from dpreg.privacy.mechanisms.coins import Coins, groups_of_coins
 from dpreg.sources import Chunk, Integers
 from dpreg.sources.persons import COIN
 from dpreg.sources.reader import Reader

@@ -3,7 +3,9 @@
 A name may be a FIFO, on which `open` waits for ever, a folder, a loop of links or no name at all.
 All of these are refused with one of dpreg's errors before anything is read. A write goes to a new
 file beside the old one, is synced and renamed into place: a full disk or a crash leaves the earlier
-file as it was.
+file as it was. A table's file is told from one that took its place without a look at its rows
+(`Stamp`): all passes over a table must read the same rows, as halves of them are told apart by
+their places.
 """
 
 from __future__ import annotations
@@ -13,19 +15,9 @@ import secrets
 import stat
 import sys
 from pathlib import Path
+from typing import TypeAlias
 
 from dpreg.errors import DataError, DpregError, quotable, shown
-
-__all__ = [
-    "check_writable",
-    "identity",
-    "named",
-    "ordinary",
-    "read_text",
-    "reason",
-    "sync_folder",
-    "write_text",
-]
 
 _MOST_BYTES = 1 << 30
 _LONGEST_NAME = 255
@@ -46,6 +38,39 @@ def named(path: str | os.PathLike[str]) -> str:
 def identity(status: os.stat_result) -> tuple[int, int]:
     """Return what all names and links of one file share: its device, and its number there."""
     return status.st_dev, status.st_ino
+
+
+Stamp: TypeAlias = tuple[int, int, int, int] | None
+"""A file's identity, its size and the time of its last change; None where these are not known."""
+
+
+def stamp(path: str) -> Stamp:
+    """Return the stamp of a file as it is now."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    return *identity(status), status.st_size, status.st_mtime_ns
+
+
+def check_same(path: str, first: Stamp) -> None:
+    """Refuse a file that was written anew.
+
+    Parameters
+    ----------
+    path : str
+    first : Stamp
+        The file's stamp when it was opened.
+
+    Raises
+    ------
+    DataError
+        If its stamp has changed. A file that cannot be looked at is left to whoever reads it.
+    """
+    if stamp(path) not in (None, first):
+        raise DataError(f"{path} has changed since it was opened")
 
 
 def ordinary(path: str | os.PathLike[str], error: type[DpregError] = DataError) -> Path | None:

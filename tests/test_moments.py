@@ -13,7 +13,7 @@ import pytest
 from dpreg import moments as room
 from dpreg.errors import ArgumentError
 from dpreg.moments import Moments, accumulate, accumulate_groups
-from dpreg.privacy.mechanisms import Coins
+from dpreg.privacy.mechanisms.coins import Coins
 from dpreg.sources.persons import COIN
 
 

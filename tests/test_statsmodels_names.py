@@ -10,9 +10,9 @@ from statsmodels.iolib.summary2 import summary_col
 
 import dpreg
 from dpreg.errors import NotReleased
+from dpreg.results.contrast import WaldTest
 from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
-from dpreg.results.wald import WaldTest
 
 SCHEMA = {"y": (-6, 6), "a": (-3, 3), "b": (-3, 3), "g": ["u", "v", "w"]}
 CALL = {"formula": "y ~ a + b + g", "schema": SCHEMA, "unsafe_seed": 5}

@@ -34,7 +34,7 @@ from benchmarks._power_cells import Cell
 from dpreg.looks.plan import plan_looks
 from dpreg.privacy.budget import Budget, exact
 from dpreg.privacy.gaussian import analytic_ratio
-from dpreg.privacy.gram_sensitivity import CELL_UNITS
+from dpreg.privacy.proofs import CELL_UNITS
 from dpreg.privacy.protection import Protection
 
 __all__ = ["choices", "noisy_moments", "stepwise"]

@@ -4,7 +4,7 @@ What blocks are taken from: lists, arrays, or declared columns of a table, broug
 
 *Statement.* What the estimator gets of one block is a function of that block's rows, of the schema
 and of the type of `data`: so one person's rows change the values of the blocks that they are in,
-and no others. `dpreg.estimation.aggregate` rests on this.
+and no others. `dpreg.estimation.blocks` rests on this.
 
 *Proof.* Only declared columns are taken from a table, a frame or a mapping. Each cell is read on
 its own, as declared (`dpreg.cells`); a column's type follows from its declaration; categories are
@@ -40,9 +40,9 @@ from dpreg.api.context import check_schema_names, recorded
 from dpreg.api.inputs import Bought, Choices, estimate_fields, group_codes, grouping
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
-from dpreg.estimation import aggregate
-from dpreg.estimation.aggregate import AGGREGATES
+from dpreg.estimation import blocks as aggregate
 from dpreg.estimation.blocks import (
+    AGGREGATES,
     Estimator,
     Limits,
     Rows,
@@ -51,14 +51,14 @@ from dpreg.estimation.blocks import (
     rows_of,
     time_limits_work,
 )
-from dpreg.estimation.classic import Estimate
 from dpreg.estimation.histogram import count_noise
+from dpreg.estimation.sums import Estimate
 from dpreg.formula.where import Where, where_of
 from dpreg.options import Amount, Bounds, SchemaLike, Table
 from dpreg.privacy.account import Part
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.mechanisms import block_seeds
-from dpreg.privacy.vector_noise import VectorNoise
+from dpreg.privacy.mechanisms.coins import block_seeds
+from dpreg.privacy.noise import VectorNoise
 from dpreg.request import Arguments, checked, choice, count, defaults_of, optional, positive, truth
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.classic import ClassicResults

@@ -28,20 +28,25 @@ from dpreg.api.inputs import (
 )
 from dpreg.errors import ArgumentError
 from dpreg.estimation import sums
-from dpreg.estimation.classic import (
+from dpreg.estimation.histogram import (
+    Quantile,
+    candidate_grid,
+    check_eps,
+    count_noise,
+    private_quantile,
+)
+from dpreg.estimation.sums import (
     FAMILIES,
     Scale,
     family_estimates,
     mean_estimates,
     sufficient_statistics,
 )
-from dpreg.estimation.histogram import count_noise
-from dpreg.estimation.quantile import Quantile, candidate_grid, check_eps, private_quantile
 from dpreg.options import Amount, Amounts, Bounds, Cells, SchemaLike, Table
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget
+from dpreg.privacy.noise import VectorNoise
 from dpreg.privacy.ranks import RANK_UNIT, cell_counts
-from dpreg.privacy.vector_noise import VectorNoise
 from dpreg.request import Arguments, checked, choice
 from dpreg.results import inference
 from dpreg.results.classic import ClassicResults
@@ -523,7 +528,7 @@ def dp_quantile(
     """Release quantiles of bounded columns, with intervals that need no distribution.
 
     Each quantile is three choices among public grid points, for itself and for the ends of its
-    interval (`dpreg.estimation.quantile`). Several quantiles and columns share eps equally. A
+    interval (`dpreg.estimation.histogram`). Several quantiles and columns share eps equally. A
     twentieth of eps buys the number of values, unless `complete` says that it is n.
 
     Parameters

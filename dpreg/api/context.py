@@ -27,7 +27,7 @@ from dpreg.options import Options
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget, decimal_string
 from dpreg.privacy.ledger import Ledger
-from dpreg.privacy.ledger.receipts import Receipt, kept
+from dpreg.privacy.ledger.handle import Receipt, kept
 from dpreg.request import (
     SHARES,
     Arguments,
@@ -38,12 +38,11 @@ from dpreg.request import (
     defaults_of,
     settle_budget,
 )
-from dpreg.results.claim import PrivacyClaim
-from dpreg.results.record import LedgerPosition, ReleaseRecord, minute
+from dpreg.results.claim import LedgerPosition, PrivacyClaim, ReleaseRecord, minute
 from dpreg.results.regression import RegressionResults
 from dpreg.running import restore_interrupts
 from dpreg.schema import Schema
-from dpreg.selection.estimates import noisy_rows
+from dpreg.selection.draws import noisy_rows
 from dpreg.sources import Source, as_source
 from dpreg.sources.persons import Persons
 from dpreg.sources.reader import Reader, showing

@@ -32,7 +32,7 @@ from dpreg.options import Amount, Bins, Bounds, Cells, SchemaLike, Table
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
 from dpreg.request import Arguments, checked, count
-from dpreg.results.histogram import HistogramResults
+from dpreg.results.classic import HistogramResults
 from dpreg.schema import Boolean, Categorical
 from dpreg.sources import Integers
 

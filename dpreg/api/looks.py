@@ -36,8 +36,8 @@ from dpreg.looks.table import Table
 from dpreg.looks.tuning import TUNING
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
+from dpreg.results.claim import ReleasedLook
 from dpreg.results.glm import GLMResults
-from dpreg.results.looks import ReleasedLook
 from dpreg.results.regression import RegressionResults
 from dpreg.running import warn
 

@@ -19,24 +19,20 @@ from dpreg.api.looks import LinearModel, columns_of
 from dpreg.arrays import Floats
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
-from dpreg.estimation.constants import MOST_CELLS, privacy_of_constants
 from dpreg.estimation.few import PASSES, few_fit, open_few
-from dpreg.estimation.gram import planned_noise, release_gram
-from dpreg.estimation.held import can_hold, hold_located
+from dpreg.estimation.gram import NoisyGram, WithRest, planned_noise, release_gram
 from dpreg.estimation.inference import BELIEVED, GramFit, fit_gram, noise_norm, to_user_units
-from dpreg.estimation.level_fit import LevelsFit
-from dpreg.estimation.levels import fit_levels, hidden_levels
-from dpreg.estimation.noisy_gram import NoisyGram
-from dpreg.estimation.perturbed import release_sums, to_ball
-from dpreg.estimation.rest_level import WithRest
+from dpreg.estimation.levels import LevelsFit, fit_levels, hidden_levels
+from dpreg.estimation.objective import can_hold, hold_located
+from dpreg.estimation.perturbed import MOST_CELLS, privacy_of_constants, release_sums, to_ball
 from dpreg.estimation.scaling import RowScaling, row_scaling
 from dpreg.estimation.tuning import TUNING
 from dpreg.formula.design import Design
 from dpreg.moments import Moments, read_moments
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.gram_sensitivity import layout
-from dpreg.privacy.objective import DRAWN
+from dpreg.privacy.noise import DRAWN
+from dpreg.privacy.proofs import layout
 from dpreg.results.regression import RegressionResults
 from dpreg.running import warn
 from dpreg.sources import Chunk

@@ -12,16 +12,15 @@ from dpreg.api.context import Context, Way, answered, open_table, recorded
 from dpreg.api.looks import FamilyModel, LinearModel, Looks
 from dpreg.api.moments import ByMoments, ByObjective, too_wide
 from dpreg.errors import ArgumentError, SchemaError, shown
-from dpreg.estimation.constants import PERTURBED_NOISES
-from dpreg.estimation.gram import NOISES
-from dpreg.estimation.held import can_hold
+from dpreg.estimation.objective import can_hold
+from dpreg.estimation.perturbed import PERTURBED_NOISES
 from dpreg.estimation.scaling import SCALINGS
 from dpreg.formula.design import Design, build_design
 from dpreg.formula.terms import read_terms
 from dpreg.looks.model import Asked, with_term
 from dpreg.looks.plan import NOISES as LOOK_NOISES
 from dpreg.options import Amount, FamilyLike, MethodLike, SchemaLike, Table, unpacked
-from dpreg.privacy.protection import Protection
+from dpreg.privacy.protection import NOISES, Protection
 from dpreg.request import (
     Arguments,
     FormulaRequest,
@@ -325,7 +324,7 @@ def dp_ols(
     Intervals of "adaptive" hold what least squares on the declared columns would give, right model
     or wrong, where persons are independent. Those of "gram" hold where the model is right: linear,
     with one residual variance.
-    Sensitivities and their proofs: `dpreg.privacy.gram_sensitivity`; the fit and its covariance:
+    Sensitivities and their proofs: `dpreg.privacy.proofs`; the fit and its covariance:
     `dpreg.estimation.inference`.
 
     Examples
@@ -431,6 +430,6 @@ def dp_glm(
     Notes
     -----
     Intervals hold what maximum likelihood on the declared columns would give, right model or wrong,
-    where persons are independent. Sensitivities: `dpreg.privacy.fit_sensitivity`. How looks
-    compose: `dpreg.privacy.looks`.
+    where persons are independent. Sensitivities: `dpreg.privacy.proofs`. How looks
+    compose: `dpreg.privacy.gaussian`.
     """

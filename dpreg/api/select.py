@@ -55,11 +55,10 @@ from dpreg.looks.table import Table as LookTable
 from dpreg.options import Amount, FamilyLike, MethodLike, SchemaLike, Table, unpacked
 from dpreg.privacy.account import Account
 from dpreg.request import SHARES, Arguments, SelectionRequest
-from dpreg.results.glm_selection import GLMSelectionResults
-from dpreg.results.selection import SelectionResults
+from dpreg.results.selection import GLMSelectionResults, SelectionResults
 from dpreg.schema import Schema
 from dpreg.selection import run
-from dpreg.selection.preparation import design_of, prepare, space_of
+from dpreg.selection.run import design_of, prepare, space_of
 from dpreg.selection.space import Space, build_space
 from dpreg.sources.reader import Reader, showing
 

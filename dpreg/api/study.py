@@ -23,9 +23,9 @@ from dpreg.api.select import ByLooks
 from dpreg.errors import ArgumentError
 from dpreg.formula.design import undeclared
 from dpreg.options import PCLS, Amount, Amounts, MethodLike, SchemaLike, Table, Texts, unpacked
-from dpreg.planning.arguments import sized
+from dpreg.planning.facts import sized
 from dpreg.privacy.budget import exact
-from dpreg.privacy.mechanisms import MECHANISMS
+from dpreg.privacy.mechanisms.choice import MECHANISMS
 from dpreg.privacy.protection import NEIGHBORS
 from dpreg.request import (
     Arguments,
@@ -42,12 +42,9 @@ from dpreg.request import (
 from dpreg.schema import Schema
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader, showing
-from dpreg.study.adaptive import simulate_choices
-from dpreg.study.results import AdaptiveStudy, SelectionStudy, facts_of
-from dpreg.study.selection import study
-from dpreg.study.simulated import SimulationStudy
-from dpreg.study.simulation import OBSERVED, SimulationDesign, run
-from dpreg.study.stamp import SIMULATED, marked
+from dpreg.study.results import SIMULATED, AdaptiveStudy, SelectionStudy, marked
+from dpreg.study.selection import simulate_choices, study
+from dpreg.study.simulation import OBSERVED, SimulationDesign, SimulationStudy, run
 
 _MOST_COLUMNS: Final = 12
 _SCALES: Final = ("range", "paper")
@@ -80,13 +77,7 @@ def _adaptive_study(
         one.refuses(reader.source.rows)
     settings = [(one.request, one.plan()) for one in settled]
     space = settled[0].space(design)
-    law = simulate_choices(settings, design, space, reader, draws=draws, seed=seed, progress=shown)
-    return AdaptiveStudy(
-        **facts_of(design, space, requests[0]),
-        settings=tuple((r.budget.eps, r.budget.delta, plan.mechanism) for r, plan in settings),
-        draws=draws,
-        law=law,
-    )
+    return simulate_choices(settings, design, space, reader, draws=draws, seed=seed, progress=shown)
 
 
 def _drawn_by(mechanism: Any) -> Any:
@@ -351,7 +342,7 @@ def simulation_study(
     -----
     Scores are float64 minima, within 1e-9 of the exact ones relative to y'y, and not floored to the
     grid of `dpreg.selection.scoring.problem`; chances of the laplace mechanism carry an absolute
-    error below 3e-5 (`dpreg.study.batched`). The simulated rows describe nobody; `beta` and the
+    error below 3e-5 (`dpreg.study.simulation`). The simulated rows describe nobody; `beta` and the
     settings are as public as their source.
 
     References

@@ -19,8 +19,6 @@ from dpreg.privacy.budget import Budget
 from dpreg.running import bar
 from dpreg.sources.reader import showing
 
-__all__ = ["CallAudit", "Finding", "audit_call"]
-
 STAMP = "CURATOR ONLY: not private, do not release"
 
 

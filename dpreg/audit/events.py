@@ -37,8 +37,6 @@ from scipy.special import betaincinv
 from dpreg.arrays import Floats
 from dpreg.audit.observe import Seen
 
-__all__ = ["Event", "bound", "search"]
-
 _ROUNDS: Final = 25
 _THRESHOLDS: Final = 40
 _REPEATS: Final = 3

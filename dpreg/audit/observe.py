@@ -28,8 +28,6 @@ import pandas as pd
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.ledger import Entry, Ledger
 
-__all__ = ["PUBLIC", "Call", "Observation", "Seen", "observe"]
-
 Call: TypeAlias = Callable[[Any, Ledger], Any]
 """A public call: given a table and a ledger to charge, it returns a result."""
 

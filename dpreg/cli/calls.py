@@ -24,7 +24,7 @@ from dpreg.options import RETIRED
 from dpreg.paths import check_writable, identity, read_text
 from dpreg.privacy.budget import Budget, exact, together
 from dpreg.privacy.ledger import Ledger
-from dpreg.privacy.ledger.quote import Quotation, quote
+from dpreg.privacy.ledger.handle import Quotation, quote
 from dpreg.schema import Schema
 from dpreg.sources import as_source
 from dpreg.sources.files import check_not_data, files_of

@@ -10,10 +10,7 @@ never the smallest and largest row. Values beyond a bound are clipped without an
 coded 0 and 1 are declared as the numbers they are, so that coefficients carry plain names.
 """
 
-from dpreg.datasets.dataset import Dataset
-from dpreg.datasets.folder import load_kc_house, load_prostate
-from dpreg.datasets.shipped import load_randhie
-from dpreg.datasets.simulated import make_bay_area
+from dpreg.datasets.sets import Dataset, load_kc_house, load_prostate, load_randhie, make_bay_area
 
 __all__ = [
     "Dataset",

@@ -1,15 +1,15 @@
-r"""Coefficients alone where rows are few, at pure eps: scales, a minimum, and one more around it.
+"""Coefficients alone where rows are few, at pure eps: scales, a minimum, and one more around it.
 
 Looks pay for the moments of the columns, which a few rows do not lift out of their noise. The
-minimum of a perturbed objective (`dpreg.privacy.objective`) pays for the score alone, as its
+minimum of a perturbed objective (`dpreg.privacy.noise`) pays for the score alone, as its
 curvature is exact. What it needs to know beforehand is little: how far rows reach, and how far
 residuals.
 
 1. Four sums: complete rows, the response and its square, the squares of all columns together
-   (`dpreg.privacy.scale_noise`); and the sums of the columns, where their noise is small beside the
+   (`dpreg.privacy.noise`); and the sums of the columns, where their noise is small beside the
    box. They give coordinates u = (x - m) / s and e = (y - m_y) / s_y: one s for all columns, as p
    of them would have p times the noise.
-2. A first minimum of the losses of `dpreg.estimation.held` in these coordinates, around zero.
+2. A first minimum of the losses of `dpreg.estimation.objective` in these coordinates, around zero.
 3. The mean square of the residuals there, cut at 3 s_y: omega^2.
 4. A second minimum around the first, of residuals in units of omega s_y. The penalty pulls towards
    the first now, and what a row may add is as much smaller as residuals are. This is released.
@@ -17,12 +17,12 @@ residuals.
 Statement. Each of these is eps_j-DP whatever the earlier ones gave, and all of it is
 (sum eps_j)-DP.
 
-Proof. Step 1: `dpreg.privacy.scale_noise`. Given the values released so far, L, m, b, tau, R and S
+Proof. Step 1: `dpreg.privacy.noise`. Given the values released so far, L, m, b, tau, R and S
 are fixed before a row is read again, so that steps 2 and 4 are eps_j-DP by the statement and proof
-of `dpreg.estimation.held`. Step 3: a row's residual is computed from its own cells alone, by one
-operation after the other on each cell, and its part of the sum is floor(2**20 min(f^2, 1)), f the
-residual in units of the cut: it lies in [0, 2**20] whatever the row is. Whether the columns' sums
-are released, and what that leaves for step 4, follows from the released number of rows. All
+of `dpreg.estimation.objective`. Step 3: a row's residual is computed from its own cells alone, by
+one operation after the other on each cell, and its part of the sum is floor(2**20 min(f^2, 1)), f
+the residual in units of the cut: it lies in [0, 2**20] whatever the row is. Whether the columns'
+sums are released, and what that leaves for step 4, follows from the released number of rows. All
 mechanisms are pure, and so are sequences of them, each chosen by what the earlier ones gave. QED
 
 No errors are released with the coefficients: that would need the moments.
@@ -50,19 +50,24 @@ import numpy as np
 from scipy.special import ndtr
 
 from dpreg.arrays import Floats
-from dpreg.estimation.held import LocatedHeld, released_minimum
-from dpreg.estimation.location import Location
+from dpreg.estimation.objective import LocatedHeld, Location, released_minimum
 from dpreg.estimation.tuning import TUNING
 from dpreg.moments import Moments, Vectors
 from dpreg.privacy.account import Account, Line, Part
 from dpreg.privacy.budget import Budget, decimal_string
-from dpreg.privacy.objective import DRAWN, OBJECTIVE, objective_units
-from dpreg.privacy.scale_noise import PARTS, means_noise, part_noise, scales_noise
+from dpreg.privacy.noise import (
+    DRAWN,
+    OBJECTIVE,
+    PARTS,
+    means_noise,
+    objective_units,
+    part_noise,
+    scales_noise,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["PASSES", "FewFit", "OpenFew", "Scales", "few_fit", "open_few", "scales_of"]
 
 PASSES: Final = 3  # by definition
 """How often the rows are read: for the sums, and for each minimum."""

@@ -1,12 +1,12 @@
-r"""Release the noisy moment matrix of one model, once: all that its coefficients need.
+"""Release the noisy moment matrix of one model, once: all that its coefficients need.
 
-The released cells are those of `dpreg.privacy.gram_sensitivity`, exact integers in units of 2**-40.
+The released cells are those of `dpreg.privacy.proofs`, exact integers in units of 2**-40.
 
 Which noise
 -----------
 ``gaussian`` (needs delta > 0): discrete Gaussian, analytic calibration. ``matrix-laplace``: pure
 eps; its noise depends on a row's norm, and the response has a weight of its own
-(`dpreg.privacy.matrix_laplace`). ``laplace``: discrete Laplace, pure eps; a factor costs it as one
+(`dpreg.privacy.look_noise`). ``laplace``: discrete Laplace, pure eps; a factor costs it as one
 column, however many levels it has. With noise=None the one with the least *expected error* is
 taken, a public rule: the error of the normal equations is h = e - E beta, of variance
 v_iy + sum_j v_ij beta_j^2 in row i, and the rule puts sum beta_j^2 = B = 1/4 (stored units, where
@@ -21,6 +21,22 @@ of a response sqrt(g) y, at most T = D - 1 + g (`sensitivity_l2_squared`). Minim
 (B + 1/g) (D - 1 + g)^2 gives 2 B g^2 + g = D - 1, with B = 1/4 g = sqrt(2 D - 1) - 1, rounded to
 an integer of at least 1. Against equal noise the squared error of the coefficients halves at
 fifteen columns.
+
+A released moment matrix.
+
+Moments with one more level: the rows of a factor that none of its columns names.
+
+*Statement.* A release of a model with an intercept may hold the cells of a factor's last level too,
+in the coding that leaves it out: under the same bounds, so at no cost in accuracy or budget.
+
+*Proof.* On a complete row at most one of the group's columns is 1, so r = 1 - (their sum) is 0 or
+1, and 0 wherever one of them is 1: with r among them they are an exclusive group still. The bounds
+of `dpreg.privacy.proofs` hold for any exclusive group and depend on the number of groups
+and single columns, not on how many columns a group has. Its cells are differences of exact
+integers. QED
+
+Without it the last level's sums are what the constant's cells leave over, and the noise of all
+other levels adds up in them: for L levels its standard deviation is sqrt(L) times as large.
 """
 
 from __future__ import annotations
@@ -30,41 +46,94 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast, overload
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from dpreg.arrays import Places
+from dpreg.arrays import Floats, Places
 from dpreg.errors import ArgumentError, shown
-from dpreg.estimation.noisy_gram import NoisyGram, symmetric
 from dpreg.estimation.tuning import TUNING
 from dpreg.privacy.balls import float_above
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.gaussian import discrete_sigma
-from dpreg.privacy.gram_sensitivity import (
+from dpreg.privacy.look_noise import box_response_weight, matrix_laplace_scales, response_share
+from dpreg.privacy.mechanisms.additive import gaussian_noise, laplace_noise, laplace_variance
+from dpreg.privacy.mechanisms.wishart import degrees, wishart_noise
+from dpreg.privacy.proofs import (
     CELL_UNITS,
     Triangle,
     layout,
     sensitivity_l1,
     sensitivity_l2_squared,
 )
-from dpreg.privacy.look_noise import box_response_weight
-from dpreg.privacy.matrix_laplace import degrees, matrix_laplace_scales, response_share
-from dpreg.privacy.mechanisms.additive import (
-    gaussian_noise,
-    laplace_noise,
-    laplace_variance,
-)
-from dpreg.privacy.mechanisms.wishart import wishart_noise
-from dpreg.privacy.protection import Protection
-from dpreg.privacy.stability import NOISES, Stability
+from dpreg.privacy.protection import NOISES, Protection, Stability
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
     from dpreg.privacy.account import Part
 
-__all__ = ["NOISES", "planned_noise", "release_gram"]
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoisyGram:
+    """A released moment matrix: safe to print, save and compute with.
+
+    Parameters
+    ----------
+    cells : (d + 1, d + 1) array, sparse where that was asked for
+        Released sum z z' over the model's d columns and the response, in stored units; symmetric.
+        Products of two columns of one factor are exact zeros.
+    noise_sd : (d + 1, d + 1) array, sparse where that was asked for
+        Standard deviation of each cell's noise, 0 where nothing was released.
+    count, count_sd : float
+        Released number of complete rows; with an intercept it is cells[0, 0].
+    triangle : Triangle
+        Which cells were drawn, and which entries share one draw.
+    mechanism : {"gaussian", "matrix-laplace", "laplace"}
+    eps, delta : Fraction
+        What the release costs (delta is 0 for pure noises, whatever was on offer).
+    neighbors : str
+    contributions : int
+    """
+
+    cells: Floats
+    noise_sd: Floats
+    count: float
+    count_sd: float
+    triangle: Triangle
+    mechanism: str
+    eps: Fraction
+    delta: Fraction
+    neighbors: str
+    contributions: int
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """The model's columns, as z indices."""
+        return self.triangle.columns
+
+
+def symmetric(
+    entries: Sequence[tuple[int, int]], values: Sequence[float], size: int, sparse: bool
+) -> Floats:
+    """Lay out a symmetric matrix of which these entries i <= j are given."""
+    i, j = np.array(entries, dtype=np.intp).reshape(-1, 2).T
+    if sparse:
+        off = i != j
+        places = np.concatenate([i, j[off]]), np.concatenate([j, i[off]])
+        given = np.asarray(values)
+        found = csr_array((np.concatenate([given, given[off]]), places), shape=(size, size))
+        return cast("Floats", found)  # as far as its diagonal and blocks go
+    whole = np.zeros((size, size))
+    whole[i, j] = whole[j, i] = values
+    return whole
+
+
+def block(matrix: Floats, rows: Sequence[int] | Places, columns: Places) -> Floats:
+    """Return some rows and columns of a matrix, sparse or not, as an array."""
+    found: Any = matrix[np.ix_(np.asarray(rows), columns)]
+    return found if isinstance(found, np.ndarray) else np.asarray(found.toarray())
 
 
 _LEAST_SCALE: Final = Fraction(1, 2**4)
@@ -288,3 +357,63 @@ _PLANS: Final[Mapping[str, Callable[[Triangle, Budget, Protection], _Plan]]] = {
     "gaussian": _gaussian_plan,
 }
 """How each noise is fitted; of equally good ones the first is taken."""
+
+
+Row = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WithRest:
+    """Exact moments of (1, x_1..x_p, r, y), from those of (1, x_1..x_p, y).
+
+    Parameters
+    ----------
+    moments : Moments
+    levels : tuple of int
+        z indices of the factor's 0/1 columns, at most one of them not zero in a row.
+    """
+
+    moments: ExactMoments
+    levels: tuple[int, ...]
+
+    @property
+    def cells(self) -> Sequence[Row]:
+        """(D + 1) x (D + 1), in units of 2**-40; r is the last but one, the response the last."""
+        return _Cells(self.moments.cells, self.levels)
+
+    @property
+    def group(self) -> str:
+        """The rows that were summed, as the budget table names them."""
+        return self.moments.group
+
+
+class _Cells(Sequence[Row]):
+    """Rows of the extended matrix, each made when it is asked for."""
+
+    def __init__(self, cells: Sequence[Row], group: tuple[int, ...]) -> None:
+        self._cells = cells
+        self._last = len(cells) - 1
+        inside = frozenset(group)
+        rest = [0] * (self._last + 2)
+        for j in range(self._last + 1):
+            if j not in inside:
+                row = cells[j]
+                rest[j + (j == self._last)] = row[0] - sum(row[a] for a in group)
+        rest[self._last] = rest[0]
+        self._rest = tuple(rest)
+
+    def __len__(self) -> int:
+        return self._last + 2
+
+    @overload
+    def __getitem__(self, place: int) -> Row: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Row, ...]: ...
+    def __getitem__(self, place: int | slice) -> Row | tuple[Row, ...]:
+        if isinstance(place, slice):
+            return tuple(self[one] for one in range(len(self))[place])
+        place = range(len(self))[place]
+        if place == self._last:
+            return self._rest
+        row = self._cells[min(place, self._last)]
+        return (*row[: self._last], self._rest[place], row[self._last])

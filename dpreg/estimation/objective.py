@@ -1,10 +1,10 @@
-r"""The minimum of a perturbed objective over rows that this process holds, to a proved tolerance.
+"""The minimum of a perturbed objective over rows that this process holds, to a proved tolerance.
 
 A row (1, x) with the weight omega and a response y has the loss omega l(eta, y) of its predictor
 eta = (1, x)'t + o, o what columns of known slopes add; l is that of the caller (`Loss`). Where the
 caller gives no weights, omega = min(1, R^2 / |(1, x)|^2): a gradient is then at most R times the
 bound on |l'| long, and its second derivative at most R^2 times that on l'', up to the roundings of
-omega, which `dpreg.privacy.objective` leaves room for.
+omega, which `dpreg.privacy.noise` leaves room for.
 
 The search is in floats. Whether a point is within the tolerance is decided by bounds on what floats
 may be off by, where the loss allows that, or in ball arithmetic, with the very losses above; where
@@ -23,25 +23,232 @@ D (t - t0) and b, rounded, are off by at most 4 u of their size. `Objective.near
 with a hundredth for the roundings of the bound itself: its sums have nonnegative terms, fewer than
 2**40.
 
-Tested in `tests/privacy/test_objective.py`.
+Rows at a location, held in memory, and the released minimum of losses of theirs.
+
+A complete row of gridded cells becomes (1, u) and e (`dpreg.estimation.few`). With
+lengths l = |(1, u)| it has, in units of tau, the loss
+
+    w h(e - (1, u)'t),    w = min(1, R^2 / l^2),    h' = clip(., -k, k),    k = S / (w l),
+
+the loss of Huber. It is stored as w k^2 times that of (1, u)/k and e/k, whose slope is cut at one.
+
+Statement. The minimum of the sum of these losses, perturbed as `dpreg.privacy.noise` says for
+G R = S and c = R^2, is eps-DP, whatever was released before.
+
+Proof. Given what was released before, L, m, b, tau, R and S are fixed, and t0 = 0. A row's loss
+then follows from the row alone: u and e are exact in any order (`dpreg.estimation.few`), l is
+summed column by column, and all else is done cell by cell. It is convex and once differentiable in
+t, with the gradient -w h' (1, u), whose length is at most w k l = S, and wherever it has a second
+derivative that is w (1, u)(1, u)' or 0, of rank one and norm at most w l^2 <= R^2; that holds for
+the stored floats up to their roundings, which `dpreg.privacy.noise` leaves room for. A missing
+row has no loss. So the assumptions there hold. QED
+
+The public coordinates of a look at the rows: centred, whitened, the response a residual.
+
+A `Location` turns the stored row (x, y), cells in [-1, 1], into
+
+    u = L (x - m),    e = y - b0 - b'x,
+
+and says how far a row may reach: the radius R for |(1, u)|, tau for |e|. It is computed from
+released numbers alone, and then rounded **once**, to grids of powers of two, so that the rows'
+arithmetic is exact: from there on the rounded numbers are the map, and `matrix` and `shift` take
+coefficients back with the same rounded numbers. Rounding therefore costs no accuracy, only the
+choice of slightly other coordinates.
+
+Statement. Let cells be integers in [-2**20, 2**20], the grid of `dpreg.moments`. Every coordinate
+of u, and e, is a whole multiple of a power of two, and any sum of any of its terms, in any order
+and any grouping, is exact in float64.
+
+Proof. A `Form` holds integers k_0, .., k_q with sum |k_j| <= 2**33, in units of 2**-shift; its
+value at a row is 2**-(shift + 20) sum k_j c_j, where the c_j are the row's cells and c_0 = 2**20
+stands for 1. Each product is an integer of at most 2**20 |k_j|, and any partial sum is an integer
+of at most 2**20 sum |k_j| <= 2**53. A float64 holds all of those, so no operation rounds, fused
+or not. The power of two is exact as well. QED
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 from flint import arb, arb_mat, ctx
+from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve
 
 from dpreg.arrays import Floats
+from dpreg.errors import ArgumentError
+from dpreg.grouped.vectors import whole_rows
+from dpreg.looks.coordinates import (
+    LARGEST_REACH,
+    Form,
+    carried_back,
+    offset_of,
+    whitened_forms,
+    whitening_of,
+)
+from dpreg.looks.rows import PIECE, applied
+from dpreg.moments import CELL_BITS, Vectors, to_grid
 from dpreg.privacy.balls import ball
+from dpreg.privacy.noise import objective_noise
+from dpreg.sources import LocalSource
+from dpreg.sources.reader import Reader
 
-__all__ = ["HeldRows", "Loss", "Objective", "minimum"]
+if TYPE_CHECKING:
+    from dpreg.privacy.account import Part
+
+LARGEST_RADIUS: Final = 2.0**10
+"""Cap on R. A located row is stored divided by R, in units of 2**-20, and its cells are truncated
+one by one: c apart from c u. At this cap a unit of the store is 2**-10 of a standard deviation of
+u, and the weight c of a row that is scaled down is still known to a part in a thousand."""
+
+LEAST_TAU: Final = 2.0**-20
+"""The least tau: one unit of the stored response."""
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Coordinates of a look, and how far a row may reach in them; make it with `on_grid`.
+
+    All of it is public. p is the number of stored columns, the constant not among them.
+
+    Attributes
+    ----------
+    forms : tuple of Form
+        u_1 .. u_p, as functions of the p stored columns.
+    response : Form
+        e before it is divided by tau, as a function of x_1 .. x_p and y; y's slope is one.
+    tau : float
+        A row's residual counts up to tau, times its weight, or farther with a stretch.
+    radius_units : int
+        R = 2**20 / radius_units, so that 1/R lies on the grid of cells and a row of full weight
+        is counted without rounding.
+    """
+
+    forms: tuple[Form, ...]
+    response: Form
+    tau: float
+    radius_units: int
+
+    @classmethod
+    def on_grid(
+        cls,
+        *,
+        whitening: ArrayLike,
+        offset: ArrayLike,
+        slopes: ArrayLike,
+        intercept: float,
+        tau: float,
+        radius: float,
+    ) -> Location:
+        """Round coordinates to grids on which rows are computed exactly.
+
+        Parameters
+        ----------
+        whitening : array_like, shape (p, p)
+            L; rows longer than `LARGEST_REACH` in the sum of absolute values are scaled down.
+        offset : array_like, shape (p,)
+            -L m; a centre m outside the box is moved to its edge. Zero in a model without an
+            intercept.
+        slopes : array_like, shape (p,)
+            b; scaled down with the intercept where both together exceed `LARGEST_REACH`.
+        intercept : float
+            b_0. Zero in a model without an intercept.
+        tau : float
+            Brought between `LEAST_TAU` and the largest residual within bounds.
+        radius : float
+            Brought between 1 and the lesser of `LARGEST_RADIUS` and the largest
+            |(1, u)| within bounds, then rounded down (by a part in 2**10 at most).
+
+        Raises
+        ------
+        ArgumentError
+            If a number is not finite or a shape does not fit. The arguments come from released
+            numbers.
+        """
+        L, shift = _finite(whitening, "whitening"), _finite(offset, "offset")
+        b, b0 = _finite(slopes, "slopes"), float(_finite(intercept, "intercept"))
+        p = b.size
+        if L.shape != (p, p) or shift.shape != (p,) or b.shape != (p,):
+            raise ArgumentError("offset and slopes must have p entries and whitening p x p")
+        forms = whitened_forms(L, shift)
+        shrink = min(1.0, LARGEST_REACH / max(1.0, abs(b0) + float(np.abs(b).sum())))
+        response = Form.nearest(-b0 * shrink, [*(-b * shrink).tolist(), 1.0])
+        return cls(forms, response, 1.0, 1 << CELL_BITS).with_clips(radius=radius, tau=tau)
+
+    def with_clips(self, *, radius: float, tau: float) -> Location:
+        """Return the same coordinates with other clips, brought within `on_grid`'s limits."""
+        wanted, unit = float(_finite(radius, "radius")), float(_finite(tau, "tau"))
+        wanted = min(max(wanted, 1.0), LARGEST_RADIUS, max(1.0, self.largest_norm))
+        return replace(
+            self,
+            tau=min(max(unit, LEAST_TAU), self.largest_residual),
+            radius_units=math.ceil((1 << CELL_BITS) / wanted),
+        )
+
+    @property
+    def size(self) -> int:
+        """p, the number of stored columns."""
+        return len(self.forms)
+
+    @property
+    def radius(self) -> float:
+        """R, as rounded."""
+        return 2.0**CELL_BITS / self.radius_units
+
+    @property
+    def whitening(self) -> Floats:
+        """L as rounded, (p, p)."""
+        return whitening_of(self.forms)
+
+    @property
+    def offset(self) -> Floats:
+        """-L m as rounded, (p,)."""
+        return offset_of(self.forms)
+
+    @property
+    def slopes(self) -> Floats:
+        """The slopes b as rounded, (p,)."""
+        return -self.response.floats[1][:-1]
+
+    @property
+    def intercept(self) -> float:
+        """The intercept b_0 as rounded."""
+        return -self.response.floats[0]
+
+    @property
+    def largest_norm(self) -> float:
+        """Largest |(1, u)| over the box: a larger R would open nothing."""
+        return math.hypot(1.0, *(form.reach for form in self.forms))
+
+    @property
+    def largest_residual(self) -> float:
+        """Largest |y - b0 - b'x| over the box: a larger tau would open nothing."""
+        return self.response.reach
+
+    @property
+    def matrix(self) -> Floats:
+        """T of beta = t0 + T theta, (p + 1, p + 1), the intercept first.
+
+        theta are the coefficients of e/tau on (1, u), beta those of y on (1, x).
+        """
+        return carried_back(self.forms, self.tau)
+
+    @property
+    def shift(self) -> Floats:
+        """t0 of beta = t0 + T theta: (b_0, b)."""
+        return np.append(self.intercept, self.slopes)
+
+
+def _finite(values: ArrayLike, name: str) -> Floats:
+    array = np.asarray(values, dtype=np.float64)
+    if not np.isfinite(array).all():
+        raise ArgumentError(f"{name} must be finite")
+    return array
+
 
 _BLOCK: Final = 2048
 _FEW: Final = 64  # precision
@@ -104,7 +311,7 @@ class HeldRows:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Objective:
-    """J of `dpreg.privacy.objective`, for rows: never shown.
+    """J of `dpreg.privacy.noise`, for rows: never shown.
 
     Parameters
     ----------
@@ -310,3 +517,139 @@ def _pieces(rows: int) -> Iterator[slice]:
 
 def _whole(cell: arb) -> int:
     return int(str(cell.unique_fmpz()))
+
+
+@dataclass(frozen=True, slots=True)
+class Huber:
+    """h of residuals in units of their cut: the slope stays within [-1, 1]."""
+
+    @property
+    def bend(self) -> float:
+        """Bound on h''."""
+        return 1.0
+
+    @property
+    def cut(self) -> bool:
+        """It is."""
+        return True
+
+    def derivatives(self, eta: Floats, y: Floats) -> tuple[Floats, Floats]:
+        """Return the first two derivatives by the predictor."""
+        gap = eta - y
+        return np.clip(gap, -1.0, 1.0), (np.abs(gap) < 1.0).astype(np.float64)
+
+    def ball(self, eta: arb, y: float) -> arb:
+        """Return the first as a ball that holds it."""
+        return (eta - y).min(arb(1)).max(arb(-1))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class LocatedHeld:
+    """Rows with their losses: never shown.
+
+    Parameters
+    ----------
+    rows : HeldRows
+        (1, u)/k and e/k.
+    weights : (n,) array
+        w k^2.
+    location : Location
+    limit : float
+        S, in units of tau.
+    """
+
+    rows: HeldRows
+    weights: Floats
+    location: Location
+    limit: float
+
+
+def can_hold(reader: Reader) -> bool:
+    """Return whether this process reads the table's rows itself, all of them."""
+    return isinstance(reader.source, LocalSource) and reader.persons is None
+
+
+def hold_located(reader: Reader, design: Vectors, location: Location, limit: float) -> LocatedHeld:
+    """Read the complete rows once.
+
+    Parameters
+    ----------
+    reader : Reader
+        Of a `LocalSource`.
+    design : Vectors
+        Makes (1, x, y).
+    location : Location
+    limit : float
+        S, in units of tau.
+    """
+    places = tuple(range(1, design.size - 1))
+    forms = [form.on_cells(places, design.size) for form in location.forms]
+    response = location.response.on_cells((*places, design.size - 1), design.size)
+    matrix, stored = np.array([*forms, response]), whole_rows(design)
+    blocks = [np.zeros((len(places) + 1, 0))]
+    for chunk in reader.chunks(design.types, "rows"):
+        made = stored(chunk)
+        cells = to_grid(made, out=made).T
+        cells = cells[:, cells[0] == 2.0**CELL_BITS]
+        block = np.empty((len(matrix), cells.shape[1]))
+        for start in range(0, cells.shape[1], PIECE):
+            piece = slice(start, start + PIECE)
+            applied(matrix, np.ascontiguousarray(cells[:, piece]), block[:, piece])
+        block[-1] /= location.tau
+        blocks.append(block)
+    return weighted(np.concatenate(blocks, axis=1), location, limit)
+
+
+def weighted(located: Floats, location: Location, limit: float) -> LocatedHeld:
+    """Return the losses of rows (u, e/tau), given as columns, in the module's form."""
+    u, e = located[:-1], located[-1]
+    square = np.ones(len(e))
+    for coordinate in u:
+        square += coordinate * coordinate
+    weight = np.minimum(1.0, location.radius**2 / square)
+    cut = limit / (weight * np.sqrt(square))
+    x = np.empty((len(e), len(u) + 1))
+    x[:, 0] = 1 / cut
+    for place, coordinate in enumerate(u, 1):
+        x[:, place] = coordinate / cut
+    rows = HeldRows(x, e / cut, np.zeros(len(e)))
+    return LocatedHeld(rows, weight * cut * cut, location, limit)
+
+
+def released_minimum(
+    held: LocatedHeld, part: Part, rows: float, least: float = 0.0
+) -> tuple[Floats, float, float]:
+    """Release the minimum.
+
+    Parameters
+    ----------
+    held : LocatedHeld
+    part : Part
+        Of what is left of eps.
+    rows : float
+        Their number, public or released.
+    least : float, optional
+        D is at least this many times R^2. The proof asks for a least D alone.
+
+    Returns
+    -------
+    (t, D, scale)
+        The minimum in units of tau, the penalty, and the scale of b in units of tau.
+    """
+    size, radius = held.rows.x.shape[1], held.location.radius
+    noise = objective_noise(
+        size,
+        held.limit / radius,
+        1.0,
+        radius**2,
+        max(round(rows), 1),
+        part.cost.eps,
+        part.protection,
+    )
+    noise = replace(noise, penalty=max(noise.penalty, Fraction(least * radius**2)))
+    b, second = noise.opened(part)
+    origin = np.zeros(size)
+    made = Objective(held.rows, Huber(), radius**2, noise.penalty, origin, b, held.weights)
+    found = minimum(made, noise.tolerance, noise.slack, noise.places)
+    told = np.array([float(cell) for cell in noise.released(found, second)])
+    return told, float(noise.penalty), noise.scale / 2.0**noise.bits

@@ -32,9 +32,6 @@ from dpreg.cells import number
 from dpreg.errors import ArgumentError, shown
 from dpreg.privacy.budget import exact
 
-__all__ = ["SCALINGS", "RowScaling", "as_floats", "row_scaling", "shorten"]
-
-
 SCALINGS: Final = ("box", "row-norm", "row-norm-xy", "max-norm")
 """Names of the scalings."""
 

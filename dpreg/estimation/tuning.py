@@ -23,8 +23,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-__all__ = ["TUNING", "Tuning"]
-
 
 @dataclass(frozen=True, slots=True)
 class Tuning:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpreg.columns import ColumnType
 from dpreg.errors import SchemaError
 from dpreg.privacy.budget import Budget, decimal_string
-from dpreg.privacy.quantiles import PASSES, RELIABLE, BoundsSearch
+from dpreg.privacy.ranks import PASSES, RELIABLE, BoundsSearch
 from dpreg.running import warn
 from dpreg.schema import Numeric, Schema, Unbounded
 from dpreg.sources import Chunk, Integers
@@ -139,7 +139,7 @@ def buy_bounds(reader: Reader, schema: Schema, parts: Mapping[str, Part]) -> Sch
         What is declared.
     parts : mapping of str to Part
         From `open_bounds`: each column's bounds are a release of their own
-        (`dpreg.privacy.quantiles`), and they compose in sequence.
+        (`dpreg.privacy.ranks`), and they compose in sequence.
     """
     if not parts:
         return schema

@@ -162,7 +162,7 @@ def _rebuilt(
 def undeclared(formula: str, schema: Schema, source: Source) -> tuple[str, ...]:
     """List the columns that the formula reads and the schema does not declare.
 
-    Each is read as numbers, whatever the table calls it: `dpreg.sources.public`. Their bounds have
+    Each is read as numbers, whatever the table calls it: `dpreg.sources.base`. Their bounds have
     to come from elsewhere (a private estimate) before a design can be built.
 
     Parameters

@@ -7,7 +7,8 @@ in the point's coordinates theta of beta,
 
 whatever the model, right or wrong:
 
-- C, the noise: that of s, and that of H times theta, information_sd^2 (|theta|^2 I + theta theta');
+- C, the noise: that of s, and that of H times theta, (theta'P theta) P + P theta theta' P, where P
+  is information_sd I, or what that became where H is an earlier look's (`Release.spread`);
 - B, what limits may have cut of the score, nothing where no row of the box reaches them:
   the bound of `limits`, any way;
   or, where the released tail says that few rows carry the fit, what scores beyond S come to if
@@ -30,8 +31,8 @@ leave over, N(0, phi TUNING.prior d/n I), or theta as it is found where that is 
 The truth lies around beta with the sandwich H^-1 M H^-1, in which M is drawn towards phi H by the
 square of its noise, in units of phi. M adds up rows, or persons: robust errors.
 
-A coefficient whose variance is more than TUNING.guess of the prior's has no interval: no finite
-one would hold.
+A coefficient whose variance is more than TUNING.guess of the prior's, or that lies as much in
+directions that only seemed to be shown, has no interval: no finite one would hold.
 
 From the last look to coefficients in the user's units, and which of them are marked.
 """
@@ -73,7 +74,8 @@ class Law:
         M as it is used.
     fixed : (d, d) array
         B and the noise of s.
-    information_sd : float
+    loud : (d, d) array
+        P.
     noise : float
         Variance of the score's noise, a row.
     dispersion : float
@@ -92,6 +94,8 @@ class Law:
         Whether phi stands above its noise.
     bounded : (d,) array
         Inverse variance of each coefficient of (1, x) before any look.
+    doubted : (k, d) array
+        Directions of theta of which nothing is known after all.
     """
 
     shift: Floats
@@ -101,7 +105,7 @@ class Law:
     score: Floats
     middle: Floats
     fixed: Floats
-    information_sd: float
+    loud: Floats
     noise: float
     dispersion: float
     rows: float
@@ -112,6 +116,7 @@ class Law:
     heavy: bool
     shown: bool
     bounded: Floats
+    doubted: Floats
 
 
 def law(release: Release, family: Family, rows: float, described: Described | None = None) -> Law:
@@ -140,11 +145,11 @@ def law(release: Release, family: Family, rows: float, described: Described | No
         shift=point.shift,
         transform=point.transform,
         information=H,
-        gap=H - release.information,
+        gap=H - release.information + (0 if release.unseen is None else release.unseen),
         score=release.score,
         middle=root @ inner @ root,
         fixed=(held(cut) ** 2 / d + held(release.score_sd) ** 2) * np.eye(d),
-        information_sd=release.information_sd,
+        loud=release.spread,
         noise=held(release.score_sd) ** 2 / max(rows, 1.0),
         dispersion=phi,
         rows=rows,
@@ -155,7 +160,20 @@ def law(release: Release, family: Family, rows: float, described: Described | No
         heavy=heavy,
         shown=release.shown,
         bounded=_bounded(d, family, described),
+        doubted=_doubted(release, H - release.information),
     )
+
+
+def _doubted(release: Release, gap: Floats) -> Floats:
+    """Return the directions, as rows, that earlier looks had shown and this one does not bear out.
+
+    H is mostly lift there, and the rest does not stand above its noise: what seemed to be shown was
+    noise, and nothing is known.
+    """
+    values, Q = eigen(gap)
+    told = np.einsum("ji,jk,ki->i", Q, release.information, Q)
+    noise = np.einsum("ji,jk,ki->i", Q, release.spread, Q)
+    return np.asarray(Q.T[(told < values) & (told < 2 * math.sqrt(2) * noise)], dtype=np.float64)
 
 
 def _cut(release: Release, phi: float, rows: float) -> tuple[float, bool]:
@@ -238,39 +256,43 @@ def fit(one: Law, columns: Sequence[int] | None = None) -> Fit:
     usual = TUNING.prior * size * max(one.dispersion, one.noise) / max(one.rows, 1.0)
     for _ in range(_STEPS):
         theta = J @ b - inverse @ one.shift
-        W, D = _noise(one, theta, J @ near @ J.T), _unsure(one, theta, J @ spread @ J.T)
+        W, loud = _noise(one, theta, J @ near @ J.T)
+        D = _unsure(one, theta, J @ spread @ J.T)
         Wi = inverse_of(J.T @ (W + D + one.middle) @ J)
         known = A.T @ Wi @ A
         spread = inverse_of(known + free + levels)
         b = inverse_of(known + drawn + levels) @ (A.T @ Wi @ told + drawn @ around)
         left = max(usual, float(theta @ theta) / size)
         near = inverse_of(known + drawn * (one.dispersion / left) + levels)
-        Wi = inverse_of(J.T @ (W + one.middle) @ J)
+        Wi = inverse_of(J.T @ (W - loud + one.middle) @ J)
         sure = inverse_of(A.T @ Wi @ A + free + levels)
     gain = spread @ A.T @ inverse_of(J.T @ (W + D + one.middle) @ J) @ J.T
     variance = np.maximum(np.diag(spread), 1e-300)
+    turned = inverse_of(J.T @ J) @ J.T
+    doubted = ((turned @ one.doubted.T) ** 2).sum(axis=1) / (turned**2).sum(axis=1)
     theta = J @ b - inverse @ one.shift
     moved = held(float(theta @ one.information @ theta) / one.rows / one.weight)
     return Fit(
         params=np.asarray(b, dtype=np.float64),
         covariance=np.asarray(spread, dtype=np.float64),
         sampling=np.asarray(gain @ one.middle @ gain.T, dtype=np.float64),
-        hidden=variance / np.maximum(np.diag(prior), 1e-300),
+        hidden=np.maximum(variance / np.maximum(np.diag(prior), 1e-300), doubted),
         guessed=1 - np.diag(sure) / variance,
         step=math.sqrt(moved),
     )
 
 
-def _noise(one: Law, theta: Floats, spread: Floats) -> Floats:
-    """Return C + B + E for a theta of this mean and spread."""
+def _noise(one: Law, theta: Floats, spread: Floats) -> tuple[Floats, Floats]:
+    """Return C + B + E for a theta of this mean and spread, and what H's noise has of it."""
     square = np.outer(theta, theta) + spread
-    size = len(theta)
-    W = one.fixed + one.information_sd**2 * (float(np.trace(square)) * np.eye(size) + square)
+    P = one.loud
+    loud = np.asarray(float(np.sum(P * square)) * P + P @ square @ P, dtype=np.float64)
+    W = one.fixed + loud
     if one.curved:
         length = math.sqrt(held(float(theta @ one.information @ theta) / one.rows))
         along = min(length / math.sqrt(one.weight), 1.0) * (one.information @ theta)
         W = W + np.outer(along, along)
-    return np.asarray(W, dtype=np.float64)
+    return np.asarray(W, dtype=np.float64), loud
 
 
 def _unsure(one: Law, theta: Floats, spread: Floats) -> Floats:

@@ -45,7 +45,7 @@ from dpreg.looks.locate import (
 from dpreg.looks.plan import LookPlan
 from dpreg.looks.release import Box, Release
 from dpreg.looks.tuning import TUNING
-from dpreg.privacy.fit_noise import FitNoise
+from dpreg.privacy.look_noise import FitNoise
 
 
 class RowsOfLooks(Protocol):

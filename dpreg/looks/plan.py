@@ -1,6 +1,7 @@
 """What a call's looks may cost and how they divide it: public, and fixed before the charge.
 
-With delta looks are Gaussian and compose in mu^2 (`dpreg.privacy.looks`); shares follow the values
+With delta looks are Gaussian and compose in mu^2 (`dpreg.privacy.gaussian`); shares follow the
+values
 that were released, and the last look takes all that is left. At pure eps looks compose in sequence.
 Either way they are one line of the budget table.
 
@@ -33,19 +34,22 @@ from dpreg.errors import ArgumentError
 from dpreg.looks.tuning import TUNING
 from dpreg.privacy.account import Account, Line, Part
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.fit_noise import PURE, FitNoise, fit_cells, gaussian_fit, pure_fit
-from dpreg.privacy.gram_sensitivity import Triangle, layout
-from dpreg.privacy.located_sensitivity import response_weight
+from dpreg.privacy.gaussian import looks_ratio
 from dpreg.privacy.look_noise import (
+    PURE,
+    FitNoise,
     GaussianLook,
     MatrixLaplaceLook,
     box_gaussian,
     box_matrix_laplace,
+    fit_cells,
+    gaussian_fit,
     located_gaussian,
     located_matrix_laplace,
+    pure_fit,
+    response_share,
 )
-from dpreg.privacy.looks import looks_ratio
-from dpreg.privacy.matrix_laplace import response_share
+from dpreg.privacy.proofs import Triangle, layout, response_weight
 from dpreg.privacy.protection import Protection
 
 _LARGEST_EPS: Final = 1e6  # work

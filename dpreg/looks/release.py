@@ -59,6 +59,10 @@ class Release:
         c of what the limit of a score may cut (`dpreg.looks.locate`); 0 where no score is longer.
     chosen : bool
         Whether its columns were chosen by looks before.
+    carried : (d, d) array or None
+        P of an H that is an earlier look's, see `spread`; None where the look took H itself.
+    unseen : (d, d) array or None
+        What such an H may lack of directions that no look showed before its own limits.
     """
 
     point: Point
@@ -77,6 +81,17 @@ class Release:
     degrees: int | None = None
     cuts: float = TUNING.limit
     chosen: bool = False
+    carried: Floats | None = None
+    unseen: Floats | None = None
+
+    @property
+    def spread(self) -> Floats:
+        """P: the noise N of H has E N u (N u)' = (u'Pu) P + P u u' P, for any u.
+
+        An earlier look's coordinates may have shown a direction badly, and P is long along it.
+        """
+        own = self.information_sd * np.eye(self.point.size)
+        return own if self.carried is None else self.carried
 
     @property
     def trace_sd(self) -> float:

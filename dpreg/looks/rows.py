@@ -25,7 +25,7 @@ can be: w and g are multiplied by it, before all limits, so that what follows ho
 multiplied by one factor of at most 1 that brings the sum of their squares to 2**40, and so is the
 sum of f over the rows. Blindly that factor is of the sum of g ebar |v| / (wbar^(1/2) S). At a
 locating look one factor serves k and f, and f has another. Sums saturate
-(`dpreg.sources.together`): a saturated sum of squares says too little, and its person
+(`dpreg.sources.persons`): a saturated sum of squares says too little, and its person
 is excluded.
 
 Statement. For every table, chunk, order of rows, engine, number of threads and BLAS:
@@ -67,7 +67,7 @@ from dpreg.grouped.vectors import Vectors, whole_rows
 from dpreg.looks.coordinates import Place
 from dpreg.looks.described import Described
 from dpreg.sources import Chunk
-from dpreg.sources.together import MOST, person_sums
+from dpreg.sources.persons import MOST, person_sums
 
 _ONE: Final = 2.0**CELL_BITS
 _SQUARED_NORM: Final = _ONE * _ONE

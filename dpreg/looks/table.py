@@ -2,8 +2,8 @@
 
 Privacy. Each look's exact sums are given noise that is drawn by the right of the look's own part of
 the budget, and fitted to rows that reach just as far as `dpreg.looks.rows` proves of them. Its
-place is a function of earlier released values: the setting of `dpreg.privacy.looks` (Gaussian), and
-of sequential composition of adaptively chosen mechanisms (pure).
+place is a function of earlier released values: the setting of `dpreg.privacy.gaussian` (Gaussian),
+and of sequential composition of adaptively chosen mechanisms (pure).
 
 Sums over rows at a place: exact integers, whatever holds the table.
 
@@ -38,9 +38,8 @@ from dpreg.looks.plan import LookPlan, Opened
 from dpreg.looks.release import Box, Release
 from dpreg.looks.rows import PIECE, Rows
 from dpreg.moments import Moments, Vectors, read_moments
-from dpreg.privacy.fit_noise import FitNoise
-from dpreg.privacy.gram_sensitivity import CELL_UNITS
-from dpreg.privacy.look_noise import GaussianLook, MatrixLaplaceLook
+from dpreg.privacy.look_noise import FitNoise, GaussianLook, MatrixLaplaceLook
+from dpreg.privacy.proofs import CELL_UNITS
 from dpreg.sources import Chunk, Integers
 from dpreg.sources.persons import PERSON
 from dpreg.sources.reader import Reader
@@ -261,9 +260,12 @@ class Taken(ABC):
         )
         drawn = self._drawn(noise, share, last=last and not self.plan.later)
         score = S * _noisy(exact.score, drawn.score)
+        spread: Floats | None = None
+        unseen: Floats | None = None
         if drawn.information is None:
             assert before is not None
-            information, information_sd = carried(before, at, places)
+            information, spread, unseen = carried(before, at, places)
+            information_sd = float(np.sqrt(np.diag(spread)).mean()) ** 2
         else:
             pairs = zip(exact.information, drawn.information, strict=True)
             information = A * np.array([_noisy(row, own) for row, own in pairs])
@@ -296,6 +298,8 @@ class Taken(ABC):
             degrees=None if before is None else before.degrees,
             cuts=self.plan.limit * self._cuts(at, family, S),
             chosen=self.plan.chosen,
+            carried=spread,
+            unseen=unseen,
         )
 
     def _cuts(self, at: Point, family: Family, limit: float) -> bool:
@@ -383,21 +387,25 @@ class Table(Taken):
 
 def carried(
     before: Release, at: Point, places: Sequence[int] | None = None
-) -> tuple[Floats, float]:
-    """Return an earlier look's information in the coordinates of a point, and its noise there.
+) -> tuple[Floats, Floats, Floats]:
+    """Return an earlier look's information in the coordinates of a point, P of its noise, and U.
 
-    With v = J v' for the coordinates v' of the earlier look, H = J H' J'. `places` are as for
-    `Taken.fitting`.
+    With v = J v' for the coordinates v' of the earlier look, H = J H' J' and P = sd J J'. U is what
+    H may lack of a long tail along what no look had shown before its rows were limited, in bounds
+    many times too wide: sqrt(h) of the h that it saw, a row, as limits are near where h is near 1.
+    `places` are as for `Taken.fitting`.
     """
     d = at.size
     new = np.zeros((d, before.point.size))
     new[:, list(range(d) if places is None else places)] = at.rows
     J = new @ pseudo(before.point.rows)
     scale = before.point.weight / at.weight
-    spread = float(np.sqrt((J**2).sum(axis=1)).mean()) ** 2
+    count, *seen = np.maximum(np.diag(before.information), [1.0, *np.zeros(before.point.size - 1)])
+    lacking = np.array([0.0, *(before.point.sure == 0) * seen * np.sqrt(seen / count)])
     return (
         scale * J @ before.information @ J.T,
-        scale * spread * before.information_sd if d else 0.0,
+        scale * before.information_sd * J @ J.T,
+        scale * (J * lacking) @ J.T,
     )
 
 

@@ -95,8 +95,8 @@ class Tuning:
         Variance of theta in units of phi before the last look; d/n of it is what looks leave over.
         At 16 widths are .03 larger, at 1 hidden columns fail.
     guess : float
-        Share of a variance that is a guess at what H lacks, above which a coefficient is marked,
-        and that is the prior's, above which there is no interval.
+        Share of a variance that is a guess at what H lacks, or its noise, above which a coefficient
+        is marked, and that is the prior's, above which there is no interval.
     """
 
     early: float = 0.07

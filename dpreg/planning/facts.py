@@ -14,53 +14,53 @@ from dpreg import request as arguments
 from dpreg.errors import ArgumentError, shown
 from dpreg.looks.model import Asked
 from dpreg.looks.plan import NOISES
-from dpreg.planning.arguments import chance_of, check_asked, rows_of_table, sized
 from dpreg.privacy.budget import exact
-from dpreg.privacy.stability import NOISES as ALL_NOISES
-from dpreg.request import SelectionRequest, choice, count
+from dpreg.privacy.protection import NOISES as ALL_NOISES
+from dpreg.request import SelectionRequest, choice
 
-__all__ = ["Facts"]
-
+_LARGEST: Final = 10**30
+_MOST_ROWS: Final = 10**18
 _MOST_EFFECTS: Final = {"select": 12, "ols": 200}  # work
 _MOST_CANDIDATES: Final = 1000  # work
 _LEAST_CLIP: Final = Fraction(1, 10**6)  # precision
 _METHODS: Final = {"select": ("auto", "adaptive", "pcls"), "ols": ("auto", "adaptive", "gram")}
-_NOISES: Final = {
-    **{("ols", method): ALL_NOISES for method in ("auto", "gram")},
-    **{(of, "adaptive"): NOISES for of in ("ols", "glm", "select")},
-    **{("select", method): () for method in ("auto", "pcls")},
-}
-_ALONE: Final = ("objective", "ssp", "adassp")
-"""Methods of `dp_ols` that give coefficients alone."""
-_PAPERS: Final[dict[str, Any]] = {
-    "mechanism": "auto", "radius": None, "penalty": "auto", "sigma2": None,
-}  # fmt: skip
-_CHOICE: Final[dict[str, Any]] = {"keep": ("Intercept",), "fit": "auto", "max_terms": None}
-_LINEAR: Final[dict[str, Any]] = {
-    **_PAPERS, "sigma": None, "candidates": None, "clip": 1.0, "center": True,
-}  # fmt: skip
-_TARGET: Final[dict[str, Any]] = {
-    "effects": None, "chance": 0.8, "false_inclusions": 0.1,  # by definition: as in `dpreg.plan`
-}  # fmt: skip
-_ROWS: Final[dict[str, Any]] = {
-    "spread": None, "noise": None, "correlation": 0.0, "like": None, "exposure": None,
-    "trials": None,
-}  # fmt: skip
-_FAMILY: Final[dict[str, Any]] = dict.fromkeys(("mean", "spread", "scatter"))
-_DEFAULTS: Final = {
-    **(_CHOICE | _LINEAR | _TARGET | _ROWS | _FAMILY),
-    **{"of": "glm", "method": "auto", "offset": None},
-}
+_PAPERS: Final = ("mechanism", "radius", "penalty", "sigma2")
+_CHOICE: Final = ("keep", "fit", "max_terms")
+_LINEAR: Final = (*_PAPERS, "sigma", "candidates", "clip", "center")
+_TARGET: Final = ("effects", "chance", "false_inclusions")
+_ROWS: Final = ("spread", "noise", "correlation", "like", "exposure", "trials")
+_FAMILY: Final = ("mean", "spread", "scatter")
 _REFUSED: Final = {
     ("select", False): (("a linear model", _FAMILY),),
-    ("ols", False): (("a linear model", _FAMILY), ('of="ols"', _PAPERS | _CHOICE)),
-    ("select", True): (
-        ("a plan with family=", _LINEAR),
-        ('of="select" with family=', _ROWS),
-    ),
-    ("glm", True): (("a plan with family=", _LINEAR), ('of="glm"', _TARGET | _CHOICE)),
+    ("ols", False): (("a linear model", _FAMILY), ('of="ols"', _PAPERS + _CHOICE)),
+    ("select", True): (("a plan with family=", _LINEAR), ('of="select" with family=', _ROWS)),
+    ("glm", True): (("a plan with family=", _LINEAR), ('of="glm"', _TARGET + _CHOICE)),
 }
-"""Arguments that a plan has not, and their defaults."""
+"""Arguments that a plan has not, by what it is of and whether it has a family."""
+_SPREAD: Final = {"binomial": 1.0, "counts": 0.5}
+"""The predictor's standard deviation, where the caller names none: a supposition."""
+
+
+def sized(value: object, name: str, *, signed: bool = False) -> float:
+    """Return a number whose size lies between 1e-30 and 1e30, positive unless `signed`."""
+    number = exact(value, name) if signed else arguments.positive(value, name)
+    if not 1 <= abs(number) * _LARGEST <= _LARGEST**2:
+        raise ArgumentError(f"{name} must lie between 1e-30 and 1e30 in size; got {shown(value)}.")
+    return float(number)
+
+
+def rows_of_table(n: object) -> int:
+    """Return a number of rows, at least 2."""
+    rows = arguments.count(n, "n", 2)
+    if rows > _MOST_ROWS:
+        raise ArgumentError(f"n must be at most {_MOST_ROWS:.0e}.")
+    return rows
+
+
+def _part(value: object, name: str) -> float:
+    if not 0 <= (number := exact(value, name)) < 1:
+        raise ArgumentError(f"{name} must be at least 0 and below 1; got {shown(value)}.")
+    return float(number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,35 +115,44 @@ class Facts:
         return told / self.request.clip**2 if isinstance(told, Fraction) else None
 
     @classmethod
-    def of_call(cls, call: Mapping[str, Any]) -> Facts:
-        """Check every argument; errors say which to change, and how."""
-        call = {**_DEFAULTS, **call}
+    def of_call(cls, call: Mapping[str, Any], usual: Mapping[str, Any]) -> Facts:
+        """Check every argument; errors say which to change, and how.
+
+        `usual` are the defaults of all arguments of `dpreg.plan`, and of all options.
+        """
+        call = {**usual, **call}
         call["method"] = arguments.renamed_method(call["method"])
         family = call["family"] is not None
         of = str(choice(call["of"], "of", ("select", "glm") if family else tuple(_METHODS)))
-        _check_given(call, of, family)
-        check_asked(call["n"], call["eps"])
+        given = {name for name, value in call.items() if _differs(value, usual.get(name))}
+        _check_given(call, of, family, given)
+        if call["n"] is None and call["eps"] is None:
+            raise ArgumentError("give n, eps or both: the one left out is what is found.")
         method = _method(call, of, family)
         request = _request(call, method, of)
-        papers = tuple(name for name, usual in _PAPERS.items() if call[name] != usual)
-        if request.fit == "share":
-            papers = (*papers, 'fit="share"')
+        shared = ('fit="share"',) if request.fit == "share" else ()
+        papers = (*(name for name in _PAPERS if name in given), *shared)
         if call["formula"] is None and request.keep != ("Intercept",):
             raise ArgumentError("keep names terms of a formula: give formula and schema.")
         if family and "Intercept" not in request.keep:
             raise ArgumentError('with family= the intercept is in every model: keep "Intercept".')
-        noise = choice(call["noise"], "noise", (*_NOISES[of, method], None))
+        noises: tuple[str, ...] = NOISES if method == "adaptive" else ()
+        noises = ALL_NOISES if of == "ols" and method != "adaptive" else noises
+        noise = choice(call["noise"], "noise", (*noises, None))
         if noise == "gaussian" and not request.budget.delta:
             raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
-        counts = "binomial" if family and call["family"] == "binomial" else "counts"
-        spread = call["spread"]
+        spread = _SPREAD["binomial" if call["family"] == "binomial" else "counts"]
+
+        def size(name: str, none: float = 1.0) -> float:
+            return none if call[name] is None else sized(call[name], name)
+
         return cls(
             of=of,
             effects={} if of == "glm" else _named(call["effects"], of),
-            sigma=1.0 if family else sized(call["sigma"], "sigma"),
+            sigma=1.0 if family else size("sigma"),
             n=None if call["n"] is None else rows_of_table(call["n"]),
             eps=None if call["eps"] is None else sized(call["eps"], "eps"),
-            chance=chance_of(call["chance"]),
+            chance=_chance(call["chance"]),
             candidates=_candidates(call["candidates"]),
             formula=call["formula"],
             schema=call["schema"],
@@ -155,18 +164,16 @@ class Facts:
             request=request,
             noise=noise,
             asked=Asked.of(call) if family else None,
-            mean=0.0 if call["mean"] is None else sized(call["mean"], "mean"),
-            spread=_SPREAD[counts] if spread is None else sized(spread, "spread"),
-            scatter=1.0 if call["scatter"] is None else sized(call["scatter"], "scatter"),
+            mean=size("mean", 0.0),
+            spread=size("spread", spread),
+            scatter=size("scatter"),
         )
 
 
 def _request(call: Mapping[str, Any], method: str, of: str) -> SelectionRequest:
     """Check what a plan and `dpreg.dp_select` both have as the latter does, and its size."""
     sized(call["contributions"], "contributions")
-    if not 0 <= exact(call["delta"], "delta") < 1:
-        said = shown(call["delta"])
-        raise ArgumentError(f"delta must be at least 0 and below 1; got {said}.")
+    _part(call["delta"], "delta")
     formula = "y ~ x" if call["formula"] is None else call["formula"]
     told = {"formula": formula, "method": method if of == "select" else "auto", "eps": 1}
     if of != "select":
@@ -177,7 +184,7 @@ def _request(call: Mapping[str, Any], method: str, of: str) -> SelectionRequest:
     if request.clip < _LEAST_CLIP:
         least = float(_LEAST_CLIP)
         raise ArgumentError(f"clip must be at least {least:g} here; got {shown(call['clip'])}.")
-    for name in ("radius", "penalty", "sigma2"):
+    for name in _PAPERS[1:]:
         if call[name] == "private":
             raise ArgumentError(f'a plan spends nothing: {name} must be a number, not "private".')
         if isinstance(value := getattr(request, name), Fraction) and value:
@@ -189,20 +196,18 @@ _USUAL: Final[dict[str, Any]] = {
     "units": "term", "hierarchy": "none", "shares": None, "unsafe_seed": None, "person": None,
 }  # fmt: skip
 """Arguments of `dpreg.dp_select` that no plan has."""
-_SPREAD: Final = {"binomial": 1.0, "counts": 0.5}
-"""The predictor's standard deviation, where the caller names none: a supposition."""
 
 
-def _check_given(call: Mapping[str, Any], of: str, family: bool) -> None:
+def _check_given(call: Mapping[str, Any], of: str, family: bool, given: set[str]) -> None:
     """Refuse what such a plan has not, and ask for what it needs."""
-    for who, usual in _REFUSED[of, family]:
-        given = ", ".join(name for name, value in usual.items() if _differs(call[name], value))
-        if given and usual is _FAMILY:
+    for who, refused in _REFUSED[of, family]:
+        listed = ", ".join(name for name in refused if name in given)
+        if listed and refused is _FAMILY:
             raise ArgumentError(
-                f'{given} needs family=, such as family="binomial": a linear model has none.'
+                f'{listed} needs family=, such as family="binomial": a linear model has none.'
             )
-        if given:
-            raise ArgumentError(f"{who} has no {given}: leave it out.")
+        if listed:
+            raise ArgumentError(f"{who} has no {listed}: leave it out.")
     needed = ("effects", "sigma")
     if family:
         told = of == "glm" and call["like"] is not None
@@ -216,7 +221,15 @@ def _check_given(call: Mapping[str, Any], of: str, family: bool) -> None:
         raise ArgumentError(
             "effects, the coefficients to be found, are required: a mapping of columns to numbers."
         )
-    _check_units(call["formula"], call["schema"], call["candidates"], call["like"])
+    if call["formula"] is not None:
+        if call["schema"] is None or call["candidates"] is not None:
+            raise ArgumentError(
+                "with a formula give schema, and not candidates: the formula has them."
+            )
+    elif call["schema"] is not None:
+        raise ArgumentError("schema needs a formula as well; without both, units are scaled.")
+    elif call["like"] is not None:
+        raise ArgumentError("like needs a formula and a schema, which say what to read of it.")
 
 
 def _differs(given: Any, usual: Any) -> bool:
@@ -232,22 +245,12 @@ def _method(call: Mapping[str, Any], of: str, family: bool) -> str:
         choice(call["fit"], "fit", ("auto", "same", "fresh", None))
         choice(method, "method", ("auto", "adaptive"))
         return "adaptive"
-    if of == "ols" and isinstance(method, str) and method in _ALONE:
+    if of == "ols" and isinstance(method, str) and method in ("objective", "ssp", "adassp"):
         raise ArgumentError(
             f'method="{method}" gives no standard errors, and those are what is planned: plan '
             'method="auto".'
         )
     return str(choice(method, "method", _METHODS[of]))
-
-
-def _check_units(formula: object, schema: object, candidates: object, like: object) -> None:
-    if formula is None:
-        if schema is not None:
-            raise ArgumentError("schema needs a formula as well; without both, units are scaled.")
-        if like is not None:
-            raise ArgumentError("like needs a formula and a schema, which say what to read of it.")
-    elif schema is None or candidates is not None:
-        raise ArgumentError("with a formula give schema, and not candidates: the formula has them.")
 
 
 def _named(effects: Any, of: str) -> dict[str, float]:
@@ -277,20 +280,22 @@ def _deviations(sd: Any, like: object) -> dict[str, float]:
 
 
 def _correlation(correlation: object, like: object) -> float:
-    number = float(exact(correlation, "correlation"))
-    if not 0 <= number < 1:
-        raise ArgumentError(
-            f"correlation must be at least 0 and below 1; got {shown(correlation)}."
-        )
+    number = _part(correlation, "correlation")
     if number and like is not None:
         raise ArgumentError("give correlation or like: the rows of like have their own.")
+    return number
+
+
+def _chance(chance: object) -> float:
+    if not (number := float(arguments.positive(chance, "chance"))) < 1:
+        raise ArgumentError(f"chance must lie between 0 and 1; got {shown(chance)}.")
     return number
 
 
 def _candidates(candidates: object) -> int | None:
     if candidates is None:
         return None
-    number = count(candidates, "candidates")
+    number = arguments.count(candidates, "candidates")
     if number > _MOST_CANDIDATES:
         raise ArgumentError(
             f"candidates must be at most {_MOST_CANDIDATES:,}; got {shown(candidates)}."

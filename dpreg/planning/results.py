@@ -1,29 +1,54 @@
-"""`Plan` and `RegressionPlan`: what is predicted, printed and drawn.
+"""`Plan` and `RegressionPlan`: what a call would find or show, predicted, from no data.
 
-Made of public facts and assumptions alone.
+The call's own release is made of the rows that are assumed (`dpreg.planning.rows`), or the law of
+the paper's mechanism is computed (`dpreg.planning.chances`). The rules are those of the calls
+themselves: public numbers decide, before a row is read.
 
-Tested in `tests/planning/test_planner.py` and `tests/planning/test_regression_plan.py`.
+Tested in `tests/planning/test_planner.py`, `tests/planning/test_adaptive_plan.py` and
+`tests/planning/test_regression_plan.py`.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
+import numpy as np
 import pandas as pd
 
-from dpreg.planning.arguments import rows_of_table, sized
-from dpreg.planning.call import Call
-from dpreg.planning.detection import Detection
-from dpreg.planning.theorems import Promise, theorem_41, theorem_42
+from dpreg.errors import ArgumentError
+from dpreg.looks.expected import Expected, expected_looks
+from dpreg.looks.loop import Seen
+from dpreg.looks.plan import NOISES, LookPlan, eps_for, fresh_share, plan_looks, too_few
+from dpreg.planning import chances, pages
+from dpreg.planning.chances import Detection, Gains, Paper, Promise
+from dpreg.planning.facts import Facts, rows_of_table, sized
+from dpreg.planning.rows import NONE, WIDE, Rows, Stated, fitted, fitted_chosen, fitted_once, stated
+from dpreg.privacy.budget import Budget
 from dpreg.results.summary import Printed, Summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Plan", "Planned", "RegressionPlan"]
+_SAID: Final = {
+    NONE: (
+        "A call is expected to print no interval of {}: with so few rows at this budget the noise "
+        "hides them."
+    ),
+    WIDE: "A call is expected to mark {} as wide.",
+}
+_RANGES: Final = {"n": (8.0, 1e12, 5e-4), "eps": (1e-4, 1e6, 1e-3)}  # work
+"""Where the least n or eps is sought, and how near."""
+_DIGITS: Final = 4
+_WANTED: Final = {
+    "select": "finds all effects with chance {:g} (a lower penalty may)",
+    "ols": "makes each effect significant with chance {:g}",
+    "glm": "is enough for intervals without a mark",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,53 +57,142 @@ class Planned(Printed):
 
     Attributes
     ----------
-    call : Call
+    facts : Facts
+        What the caller said; n and eps are settled here.
+    stated : Stated
+        In stored units.
+    rows : Rows
+        As assumed.
+    skewed : Rows or None
+        Of the second assumption; None with ``like=`` and where terms are chosen.
+    n : int
+        Rows of the table.
+    eps : float
+        What the whole call would cost.
     solved : {"n", "eps", None}
         Which of them was found.
     """
 
-    call: Call
-    solved: str | None
+    facts: Facts
+    stated: Stated
+    rows: Rows
+    skewed: Rows | None
+    n: int
+    eps: float
+    solved: str | None = None
+
+    @classmethod
+    def of(cls, facts: Facts) -> Self:
+        """Assume rows for what a caller said."""
+        told = stated(facts)
+        rows = Rows.of(facts, told)
+        if not facts.family and (facts.correlation or facts.like is not None):
+            # The paper's methods describe a column only by its deviation given the others.
+            told = replace(told, variance=rows.deviations**2)
+        ranged = not facts.chooses and facts.like is None
+        return cls(
+            facts=replace(facts, like=None),  # its rows, so far as they are used, are in `rows`
+            stated=told,
+            rows=rows,
+            skewed=Rows.of(facts, told, skewed=True) if ranged else None,
+            n=facts.n or 0,
+            eps=facts.eps or 0.0,
+        )
+
+    def at(self, *, n: int | None = None, eps: float | None = None) -> Self:
+        """Return the plan at another n or eps."""
+        n = self.n if n is None else rows_of_table(n)
+        eps = self.eps if eps is None else sized(eps, "eps")
+        return replace(self, n=n, eps=eps, solved=None)
+
+    # ---- the method, by the rules of the call ----------------------------------------------------
 
     @property
-    def n(self) -> int:
-        """Rows of the table."""
-        return self.call.n
+    def fit(self) -> str | None:
+        """The `fit` of a choice by looks."""
+        told = self.facts.request.fit
+        return "fresh" if told == "auto" else told
 
     @property
-    def eps(self) -> float:
+    def cost(self) -> Budget:
         """What the whole call would cost."""
-        return self.call.eps
+        return Budget(Fraction(self.eps), self.facts.request.budget.delta)
 
-    @property
-    def method(self) -> str:
-        """The method that the call would take: "adaptive", "pcls" or "gram"."""
-        return self.call.method
+    def looks(self, cost: Budget | None = None) -> LookPlan:
+        """Return the looks of the call, or of one at another cost."""
+        facts, described = self.facts, self.rows.described
+        fresh = facts.chooses and self.fit == "fresh"
+        return plan_looks(
+            len(described.columns),
+            self.cost if cost is None else cost,
+            facts.request.protection,
+            others=len(described.offsets) + (described.trials is not None),
+            exclusive=self.stated.exclusive,
+            noise=facts.noise if facts.noise in NOISES else None,
+            chooses=facts.chooses,
+            later=fresh_share(facts.request.budget.delta) if fresh else Fraction(0),
+        )
 
     @property
     def mechanism(self) -> str:
         """The noise of looks."""
-        return self.call.looks().mechanism
+        return self.looks().mechanism
 
     @property
     def rows_needed(self) -> int:
         """The rows from which on ``method="auto"`` looks at the rows, at this eps."""
-        return math.ceil(self.call.rows_needed)
+        return math.ceil(self.looks().rows_needed)
 
     @property
     def eps_needed(self) -> float:
         """The eps from which on ``method="auto"`` looks at the rows, with these rows."""
-        return self.call.eps_needed
+        delta = self.facts.request.budget.delta
+        return eps_for(self.n, Fraction(1), lambda e: self.looks(Budget(e, delta)).rows_needed)
 
     @property
-    def enough(self) -> bool:
-        """Whether an interval of each coefficient can be expected, and a choice that holds."""
-        return self.call.enough
+    def adaptive(self) -> bool:
+        """Whether the call looks at the rows several times: the rule of the call itself."""
+        if self.facts.method != "auto":
+            return self.facts.method == "adaptive"
+        one = self.facts.papers or self.facts.noise == "laplace"
+        return not one and self.n >= self.looks().rows_needed
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What a call would warn of, and what would be needed."""
-        return self.call.notes
+    def method(self) -> str:
+        """The method that the call would take: "adaptive", "pcls" or "gram"."""
+        return "adaptive" if self.adaptive else "pcls" if self.facts.chooses else "gram"
+
+    # ---- standard errors -------------------------------------------------------------------------
+
+    @cached_property
+    def taken(self) -> tuple[tuple[Expected, Seen], ...]:
+        """The looks of a choice, several times."""
+        rows, plan = self.rows, self.looks()
+        draws = chances.CHOICES
+        return expected_looks(plan, rows.family, rows.described, rows.z, self.n, draws=draws)
+
+    def predicted(self, rows: Rows) -> pd.DataFrame | None:
+        """Predict standard errors; None of a choice that tells none, or by the paper's way."""
+        if self.facts.chooses and (self.fit is None or not self.adaptive):
+            return None
+        if self.facts.chooses:
+            offered = {j for unit in self.stated.units[len(self.stated.names) :] for j in unit}
+            chosen = rows.only([place for place in rows.places if place not in offered])
+            return fitted_chosen(self.taken, chosen, fresh=self.fit == "fresh")
+        if self.adaptive:
+            return fitted(self.looks(), rows, self.n)
+        return fitted_once(self.looks(), self.stated.exclusive, rows, self.n, self.facts.noise)
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """Predicted standard errors: in all, of each source, and without privacy; marks."""
+        found = self.predicted(self.rows)
+        if found is None:
+            return pd.DataFrame({"std err": [], "mark": []})
+        at = [self.rows.places[self.rows.names.index(name)] for name in found.index]
+        plain = self.rows.only(at).plain(self.n, self.facts.scatter)
+        found.insert(3, "without privacy", plain)
+        return found
 
     @cached_property
     def errors(self) -> pd.DataFrame:
@@ -87,41 +201,165 @@ class Planned(Printed):
         NaN where no interval is expected. Of a choice by looks: of the kept terms and of those with
         an effect; empty where no coefficients are told.
         """
-        found = self.call.table.copy()
-        if self.call.skewed is not None:
-            skewed = self.call.errors(self.call.skewed)
+        found = self.table.copy()
+        if self.skewed is not None:
+            skewed = self.predicted(self.skewed)
             assert skewed is not None
-            found.insert(4, "if skewed", skewed.errors)
+            found.insert(4, "if skewed", skewed["std err"])
         return found
 
-    def at(self, *, n: int | None = None, eps: float | None = None) -> Self:
-        """Return the plan at another n or eps."""
-        n = self.n if n is None else rows_of_table(n)
-        eps = self.eps if eps is None else sized(eps, "eps")
-        return type(self)(replace(self.call, n=n, eps=eps), None)
+    @property
+    def named(self) -> list[int]:
+        """The lines of `errors` that the stated coefficients have in a regression."""
+        ahead = len(self.rows.names) - len(self.stated.beta)
+        return [ahead + place for place in self.stated.places]
+
+    @cached_property
+    def measured(self) -> pd.DataFrame:
+        """The stated coefficients of a linear model beside those of least squares."""
+        found, told, at = self.table.iloc[self.named], self.stated, list(self.stated.places)
+        beta = (told.beta * told.scales)[at]
+        names = ("without privacy", "sampling", "privacy")
+        own, sampling, privacy = (found[name].to_numpy() for name in names)
+        table: dict[str, Any] = {
+            "coef": beta,
+            "std err": found["std err"],
+            "sampling error": sampling,
+            "privacy noise": privacy,
+            "least squares": own,
+            **chances.measures(beta, own**2, sampling**2, privacy**2, self.looks().degrees),
+            "mark": found["mark"],
+        }
+        return pd.DataFrame(table, index=found.index)
+
+    # ---- what it comes to ------------------------------------------------------------------------
+
+    @property
+    def _marks(self) -> pd.Series[str]:
+        """What a call is expected to say of each coefficient that is planned."""
+        told = self.facts.family or self.facts.chooses
+        return (self.table if told else self.measured)["mark"]
+
+    @property
+    def enough(self) -> bool:
+        """Whether an interval of each coefficient can be expected, and a choice that holds."""
+        few = self.facts.chooses and self.adaptive and self.n < self.looks().rows_needed
+        return not few and NONE not in set(self._marks)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a call would warn of, and what would be needed."""
+        said, marks = [], self._marks
+        if self.adaptive and (short := too_few(self.looks, self.cost, self.n)):
+            then = "Terms may be missed." if self.facts.chooses else "Intervals may be missing."
+            said.append(f"{short} {then}")
+        for mark, text in _SAID.items():
+            if names := [str(name) for name in marks.index[marks == mark]]:
+                said.append(text.format(", ".join(names)))
+        return tuple(said)
+
+    @property
+    def reached(self) -> bool:
+        """Whether all is found, or significant, with the chance that is wanted."""
+        if self.facts.family:
+            return not self.notes
+        power = self.measured["power"]
+        return bool((power[self.measured["coef"] != 0] >= self.facts.chance).all())
 
     def summary(self) -> Summary:
         """Return the printable page of the plan."""
-        from dpreg.planning import views
+        return Summary(pages.report(self))
 
-        return Summary(views.report(self))
+    # ---- the least n or eps ----------------------------------------------------------------------
+
+    def solve(self) -> Self:
+        """Return the plan with the least n or eps that reaches what is wanted."""
+        facts = self.facts
+        if facts.n is not None and facts.eps is not None:
+            return self
+        if facts.of == "ols" and not np.any(self.stated.beta):
+            raise ArgumentError("without an effect there is nothing to find: give both n and eps.")
+        name = "n" if facts.n is None else "eps"
+        if not facts.chooses or facts.method != "auto" or facts.family:
+            return self._least(name)
+        try:  # by the paper's way first, which is for the smallest tables
+            paper = self._by("pcls")._least(name)._by("auto")
+        except ArgumentError:
+            if facts.papers:
+                raise
+        else:
+            if not paper.adaptive:
+                return paper
+        return self._by("adaptive")._least(name)._by("auto")
+
+    def _by(self, method: str) -> Self:
+        return replace(self, facts=replace(self.facts, method=method))
+
+    def _least(self, name: str) -> Self:
+        rows, settle = name == "n", _SETTLED[name]
+        first, last, near = _RANGES[name]
+
+        def reached(value: float) -> bool:
+            return self._with(name, round(value) if rows else _up(value)).reached
+
+        needed = self.looks().rows_needed if rows else self.eps_needed
+        if self.facts.of == "ols":
+            first = max(first, needed / 8 if rows else 1e-3)  # work
+        elif self.facts.method == "adaptive":
+            first = max(first, needed)
+            if reached(settle(needed)):
+                return self._with(name, settle(needed))
+        found = chances.least(reached, first, last, near, 1.0 if rows else 0.0)
+        if found is None:
+            wanted = _WANTED[self.facts.of].format(self.facts.chance)
+            raise ArgumentError(
+                f"no {name} up to {last:.0e} {wanted}: raise {'eps' if rows else 'n'}, or use "
+                "fewer columns."
+            )
+        return self._with(name, settle(found))
+
+    def _with(self, name: str, value: float) -> Self:
+        return replace(self, **{name: value, "solved": name})  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+def _up(value: float) -> float:
+    """Return a number's first digits, rounded up."""
+    step = 10.0 ** (math.floor(math.log10(value)) - _DIGITS + 1)  # by definition
+    return float(f"{math.ceil(value / step - 1e-9) * step:.{_DIGITS}g}")
+
+
+_SETTLED: Final[dict[str, Callable[[float], float]]] = {"n": math.ceil, "eps": _up}
+
+
 class Plan(Planned):
     """What a private selection would find: a prediction, from no data.
 
     Attributes
     ----------
-    call : Call
-    solved : {"n", "eps", None}
-        Which of them was found.
+    n, eps, solved
+        As of `Planned`, like all others.
     """
 
     @property
+    def paper(self) -> Paper:
+        """The same selection by the paper's mechanism."""
+        return Paper(self.facts, self.stated, self.n, self.eps)
+
+    @cached_property
+    def gains(self) -> Gains:
+        """What terms with an effect gain in looks."""
+        alpha = float(self.facts.request.false_inclusions)
+        return chances.gains(self.taken, self.rows, self.stated, alpha)
+
+    @cached_property
     def detection(self) -> Detection:
         """What the law of the call predicts."""
-        return self.call.detection
+        return self.gains.detect() if self.adaptive else self.paper.detect()
+
+    @property
+    def reached(self) -> bool:
+        """Whether all is found with the chance that is wanted."""
+        return self.found >= self.facts.chance and (not self.facts.family or self.enough)
 
     @property
     def found(self) -> float:
@@ -131,7 +369,7 @@ class Plan(Planned):
     @property
     def each(self) -> pd.Series[float]:
         """The chance that the chosen model holds each effect."""
-        return pd.Series(self.detection.each, index=list(self.call.stated.names), name="chance")
+        return pd.Series(self.detection.each, index=list(self.stated.names), name="chance")
 
     @property
     def right(self) -> float:
@@ -146,24 +384,24 @@ class Plan(Planned):
     @property
     def theorem_41(self) -> Promise:
         """What theorem 4.1 of the paper promises."""
-        return theorem_41(self.call.paper.situation)
+        return chances.theorem_41(self.paper.situation)
 
     @property
     def theorem_42(self) -> Promise:
         """What theorem 4.2 of the paper promises, for ``method="pcpl"``."""
-        return theorem_42(self.call.paper.situation)
+        return chances.theorem_42(self.paper.situation)
 
     @property
     def rule_of_thumb(self) -> int:
         """The n that the rule of thumb asks for.
 
-        By looks: n grows until every term explains enough (`dpreg.planning.choice`). By the paper's
-        way (`dpreg.planning.detection`): n * beta^2 * Var(x | rest) >= penalty +
-        ln(k / (1 - chance)) / t for each of k effects.
+        By looks: n grows until every term explains enough. By the paper's way n * beta^2 *
+        Var(x | rest) >= penalty + ln(k / (1 - chance)) / t for each of k effects; for both see
+        `dpreg.planning.chances`.
         """
-        if self.call.adaptive:
-            return math.ceil(self.n * self.call.gains.rows_for(self.call.facts.chance))
-        return math.ceil(self.call.paper.rule_of_thumb)
+        if self.adaptive:
+            return math.ceil(self.n * self.gains.rows_for(self.facts.chance))
+        return math.ceil(self.paper.rule_of_thumb)
 
     def plot(self, over: str | None = None, ax: Axes | None = None) -> Axes:
         """Draw the chances over n or over eps.
@@ -174,24 +412,20 @@ class Plan(Planned):
             Default: what was solved for, else n.
         ax : matplotlib Axes, optional
         """
-        from dpreg.planning import plots
-
-        return plots.chances(self, over or self.solved or "n", ax)
+        return pages.picture(self, over or self.solved or "n", ax)
 
     def __repr__(self) -> str:
         """Say what is predicted."""
         return f"<Plan: n={self.n:,}, eps={self.eps:g}: all effects found with {self.found:.3f}>"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class RegressionPlan(Planned):
     """What a private regression would show beside an ordinary one: a prediction, from no data.
 
     Attributes
     ----------
-    call : Call
-    solved : {"n", "eps", None}
-        Which of them was found.
+    n, eps, solved
+        As of `Planned`, like all others.
     """
 
     @property
@@ -206,34 +440,33 @@ class RegressionPlan(Planned):
         ``mark``, what a call is expected to say of the coefficient: nothing, "wide" or "no
         interval" (its numbers are then missing); without `like` also ``std err if skewed``: the
         standard error if columns bunch at one end of their bounds and levels are rare, as
-        `dpreg.planning.assumed` says.
+        `dpreg.planning.rows` says.
         """
-        if self.call.facts.family:
+        if self.facts.family:
             return self.errors
-        found = self.call.measured.copy()
-        if self.call.skewed is not None:
-            skewed = self.errors["if skewed"].to_numpy()
-            found["std err if skewed"] = skewed[self.call.named]
+        found = self.measured.copy()
+        if self.skewed is not None:
+            found["std err if skewed"] = self.errors["if skewed"].to_numpy()[self.named]
         return found
 
     @property
     def each(self) -> pd.Series[float]:
         """The chance that each stated coefficient is significant at 5% in the private table."""
-        return self.call.measured["power"]
+        return self.measured["power"]
 
     @property
     def overlap(self) -> float:
         """Expected interval overlap, in the mean over the stated coefficients."""
-        return float(self.call.measured["overlap"].mean())
+        return float(self.measured["overlap"].mean())
 
     @property
     def same(self) -> float:
         """Share of the stated coefficients whose decision at 5% would be the same, expected."""
-        return float(self.call.measured["same decision"].mean())
+        return float(self.measured["same decision"].mean())
 
     def __repr__(self) -> str:
         """Say what is predicted."""
         told = "intervals" if self.enough else "no intervals"
-        if not self.call.facts.family:
+        if not self.facts.family:
             told = f"overlap {self.overlap:.2f}, same decision {self.same:.2f}"
         return f"<RegressionPlan: n={self.n:,}, eps={self.eps:g}, {self.method}: {told}>"

@@ -11,8 +11,6 @@ from typing import Final
 
 from flint import arb, fmpq
 
-__all__ = ["ball", "ceiling", "float_above", "float_below", "round_up"]
-
 _DIGITS: Final = 12
 
 

@@ -20,20 +20,6 @@ from dpreg.errors import ArgumentError, BudgetError, DpregError, shown
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "ALL_ROWS",
-    "FITTING",
-    "SELECTING",
-    "Budget",
-    "BudgetTable",
-    "Spend",
-    "at_most",
-    "decimal_string",
-    "exact",
-    "in_parallel",
-    "settled",
-    "together",
-]
 
 ALL_ROWS: Final = "all"
 """The label of a spend that reads every row."""

@@ -53,10 +53,8 @@ from flint import arb, ctx
 from dpreg.errors import ArgumentError, shown
 from dpreg.privacy.balls import ball, round_up
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.mechanisms import MECHANISMS
+from dpreg.privacy.mechanisms.choice import MECHANISMS
 from dpreg.privacy.protection import check_contributions
-
-__all__ = ["WORTHWHILE", "DrawPlan", "bounded_range_delta", "bounded_range_share", "plan_draws"]
 
 WORTHWHILE: Final = Fraction(6, 5)
 """Composed exponential draws replace permute-and-flip where each gets this many times the eps."""

@@ -1,4 +1,4 @@
-r"""The Gaussian mechanism, calibrated exactly: how much noise an (eps, delta) needs and buys.
+"""The Gaussian mechanism, calibrated exactly: how much noise an (eps, delta) needs and buys.
 
 Balle and Wang (2018), Theorem 8: x + N(0, sigma^2 I), for x of L2 sensitivity D, is (eps, delta)-DP
 if and only if
@@ -45,7 +45,77 @@ lies more than L sigma from both in that coordinate, and the discrete Gaussian i
 A sampler that saturates beyond K sigma changes events in T only. At dpreg's grid (sigma of at
 least 2**35 or so) eta is below 1e-17: the correction is proved, not felt.
 
-`dpreg.privacy.looks` has the same for looks whose queries and scales depend on earlier ones.
+`dpreg.privacy.gaussian` has the same for looks whose queries and scales depend on earlier ones.
+
+Several Gaussian looks at the same rows, each planned with what the earlier ones released.
+
+Setting
+-------
+A release makes at most J looks. Look j is given the values released so far, its *prefix*, and
+nothing else; from these it chooses integer queries q_jc and scales sigma_jc for its cells c, and
+releases q_jc(rows) + k_jc with independent discrete Gaussian noise,
+P(k) proportional to exp(-k^2/(2 sigma_jc^2)). Public bounds hold whatever was released and for
+every pair of neighbours x, x':
+
+- all looks together have at most m cells;
+- every scale is at least s >= 1;
+- with d_jc = (q_jc(x') - q_jc(x)) / sigma_jc, the sum of d_jc^2 over all cells of all looks is at
+  most r^2. (Look j keeps its own sum below r_j^2, and the r_j^2, which may depend on the prefix,
+  sum to at most r^2 on every path.)
+
+*Statement.* Let L^2 = 2 ln(2m/delta) + 100, K = L + r, eta = (K^2 + 1)/(8 s^2). If Balle and Wang's
+inequality (see `dpreg.privacy.gaussian`) holds for ratio D/sigma = r at
+
+    eps0 = eps - 2 m eta,     delta0 = exp(-m eta) (1 - exp(-50)) delta,
+
+all looks together are (eps, delta)-DP. Nothing is paid for the planning in between: no look has to
+fix its r_j beforehand.
+
+Proof
+-----
+Fix neighbours x, x'. P and P' are the laws of all released values under x and x'. Q and Q' are
+those where k_jc is a rounded normal variable of the same scale instead.
+
+*Normal noise.* Rounding q + N(0, sigma^2), q an integer, is q plus the rounded noise. So Q is a
+post-processing of the law R of looks that plan from rounded values but record the unrounded
+y_jc = q_jc + sigma_jc g_jc, g_jc standard normal. Add one last cell to R, with noise N(0, 1) and
+shift (r^2 - sum d_jc^2)^(1/2), which the record so far determines; the release is a part of the
+longer record. Number all its cells in order, l = 1 .. m + 1, d_l = 0 where none is left. Under x
+
+    log dR/dR' = sum_l (d_l^2/2 - d_l g_l) = r^2/2 - sum_l d_l g_l,
+
+where d_l is a function of g_1 .. g_(l-1). For real t the conditional expectation of
+exp(i t d_l g_l + t^2 d_l^2/2) given g_1 .. g_(l-1) is 1. So the product of these factors has
+expectation 1; it is exp(i t sum d_l g_l) exp(t^2 r^2/2), where r is a constant. Hence sum d_l g_l
+is exactly N(0, r^2), and the privacy loss is exactly N(r^2/2, r^2) under x and, by the same steps,
+N(-r^2/2, r^2) under x'. The greatest R(S) - exp(eps0) R'(S) is that of S = {loss > eps0}: Balle and
+Wang's left side. So Q(S) <= exp(eps0) Q'(S) + delta0 for every S.
+
+*Discrete noise.* In one cell, given its prefix, the two laws of k agree within a factor
+exp(+-eta) wherever |k| <= K sigma_jc (shown in `dpreg.privacy.gaussian`, with sigma_jc >= s). Let T
+hold the records some cell of which lies further than K sigma_jc from q_jc(x) or from q_jc(x'), the
+scale and the queries being those of its prefix. As |d_jc| <= r, such a cell lies further than
+L sigma_jc from q_jc(x). Given its prefix that has a probability of at most 2 exp(-L^2/2) (Canonne,
+Kamath and Steinke 2020: the discrete Gaussian is subgaussian), and there are at most m cells:
+P(T) <= 2 m exp(-L^2/2) = exp(-50) delta. Outside T at most m factors exp(eta) separate P from Q,
+and Q' from P'. For every S,
+
+    P(S) <= P(S - T) + P(T) <= exp(m eta) Q(S - T) + P(T)
+         <= exp(m eta) [exp(eps0) Q'(S - T) + delta0] + P(T)
+         <= exp(eps0 + 2 m eta) P'(S - T) + (1 - exp(-50)) delta + exp(-50) delta
+         <= exp(eps) P'(S) + delta.                                                          QED
+
+A sampler that saturates beyond K sigma changes events in T only. OpenDP's 64-bit integers saturate
+2**11 scales away at the least; r is therefore never taken above 2**10.
+
+Steps between the looks that are eps_i-DP, such as private bounds, add their eps_i to the whole:
+P(S) <= exp(eps) P''(S) + delta by the above for P'', where these steps still read x but the looks
+x', and P''(S) <= exp(sum eps_i) P'(S).
+
+References
+----------
+Balle, B. and Wang, Y.-X. (2018). Improving the Gaussian mechanism for differential privacy. ICML.
+Canonne, C., Kamath, G. and Steinke, T. (2020). The discrete Gaussian for differential privacy.
 """
 
 from __future__ import annotations
@@ -59,15 +129,6 @@ from flint import arb, ctx
 
 from dpreg.errors import ArgumentError
 from dpreg.privacy.balls import ball
-
-__all__ = [
-    "LARGEST_EPS",
-    "analytic_delta",
-    "analytic_epsilon",
-    "analytic_ratio",
-    "discrete_holds",
-    "discrete_sigma",
-]
 
 _BITS = 256
 LARGEST_EPS: Final = Fraction(2**90)
@@ -228,3 +289,115 @@ def discrete_holds(
         eps0 = wanted - 2 * cells * eta
         delta0 = (-cells * eta).exp() * (1 - arb(-50).exp()) * goal
         return bool(eps0 > 0) and bool(_curve(ratio, eps0) <= delta0)
+
+
+LEAST_SCALE: Final = 2.0**29
+"""s of dpreg's looks: moments of rows that reach 2**40 never get less noise for r up to 2**10."""
+
+LARGEST_RATIO: Final = 2.0**10
+"""The largest r that is used, whatever eps would buy: it corresponds to an eps of about 500,000."""
+
+
+@lru_cache(maxsize=256)
+def looks_ratio(
+    eps: Fraction, delta: Fraction, cells: int, least_scale: float = LEAST_SCALE
+) -> float:
+    """Return r, the ratio that all looks may use together, proved for the float returned.
+
+    Parameters
+    ----------
+    eps, delta : Fraction
+        What all looks cost together; eps positive, delta in (0, 1).
+    cells : int
+        m, the most cells that all looks release on any path.
+    least_scale : float
+        s, the public floor of every scale, at least 1.
+
+    Returns
+    -------
+    float
+        r; look j keeps sum_c (Delta_c/sigma_c)^2 below its part r_j^2 of r^2 (`look_scale`).
+
+    Raises
+    ------
+    ArgumentError
+        Where no r is proved: the floor is too low for so many cells.
+    """
+    if cells < 1 or not least_scale >= 1:
+        raise ArgumentError("looks need at least one cell and scales of at least 1")
+    eps, floor = min(eps, LARGEST_EPS), Fraction(least_scale)
+
+    def proved(ratio: float) -> bool:
+        return discrete_holds(Fraction(ratio) ** 2, cells, eps, delta, floor)
+
+    low = min(analytic_ratio(eps, delta), LARGEST_RATIO)
+    if proved(low):
+        return low
+    high, step = low, 2.0**-52
+    while not proved(low):
+        if step >= 1:
+            raise ArgumentError(
+                f"scales of {least_scale:g} are too small to prove {cells} discrete cells private "
+                "at this eps and delta; raise the least scale"
+            )
+        high, low = low, low * (1 - step)
+        step *= 2
+    while (middle := (low + high) / 2) not in (low, high):
+        low, high = (middle, high) if proved(middle) else (low, middle)
+    return low
+
+
+def look_scale(
+    sensitivity_squared: Fraction | int,
+    mu_squared: Fraction,
+    *,
+    least_scale: float = LEAST_SCALE,
+) -> float:
+    """Return the scale of a look's cell of weight 1, rounded upwards.
+
+    Parameters
+    ----------
+    sensitivity_squared : Fraction or int
+        Largest sum_c (weight_c Delta_c)^2 between neighbours, in the cells' integer units.
+    mu_squared : Fraction
+        r_j^2, the look's part of the r^2 of `looks_ratio`. The parts of all looks sum to at most
+        r^2 on every path.
+    least_scale : float
+        s, as given to `looks_ratio`.
+
+    Returns
+    -------
+    float
+        sigma, with sensitivity_squared <= mu_squared sigma^2 by exact comparison. A cell of weight
+        g gets sigma / g: see `weighted_scale`.
+    """
+    if mu_squared <= 0:
+        raise ArgumentError("a look's part of mu^2 must be positive")
+    return max(_root_up(Fraction(sensitivity_squared) / mu_squared), least_scale)
+
+
+@lru_cache(maxsize=256)  # most of a look's thousands of cells have the same weight
+def weighted_scale(
+    scale: float, weight_squared: Fraction | int, *, least_scale: float = LEAST_SCALE
+) -> float:
+    """Return scale / sqrt(weight_squared), the scale of a weighted cell, rounded upwards."""
+    if weight_squared <= 0:
+        raise ArgumentError("a cell's weight must be positive")
+    return max(_root_up(Fraction(scale) ** 2 / weight_squared), least_scale)
+
+
+def _root_up(square: Fraction) -> float:
+    """Return a float of at least sqrt(square), at most one step too large."""
+    if square <= 0:
+        return 0.0
+    shift = 2 * ((square.numerator.bit_length() - square.denominator.bit_length() - 128) // 2)
+    whole = math.floor(square / Fraction(2) ** shift)
+    try:
+        found = math.ldexp(math.isqrt(whole), shift // 2)
+    except OverflowError:
+        raise ArgumentError(
+            "eps is too small, or contributions too many: the noise would leave float64"
+        ) from None
+    while Fraction(found) ** 2 < square:
+        found = math.nextafter(found, math.inf)
+    return found

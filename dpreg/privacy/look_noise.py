@@ -2,52 +2,531 @@
 
 A look releases M = sum z z', D x D integers in units of 2**-40, plus the noise of one of two laws:
 
-- `GaussianLook`, for looks that share one (eps, delta) (`dpreg.privacy.looks`);
-- `MatrixLaplaceLook`, for pure eps (`dpreg.privacy.matrix_laplace`).
+- `GaussianLook`, for looks that share one (eps, delta) (`dpreg.privacy.gaussian`);
+- `MatrixLaplaceLook`, for pure eps (`dpreg.privacy.look_noise`).
 
 Each fits two kinds of rows: those on the unit scale [-1, 1] (`gram_sensitivity`), as at a first
 look, and located ones (`located_sensitivity`), as at the later looks. Neither reads a row. A fitted
 noise is public: everything in it follows from the arguments.
+
+Noise fitted to one fitting look: information, score, and the middle of the sandwich.
+
+What is released, in units of 2**-40, what a unit is, and how far one moves each block is in
+`dpreg.privacy.proofs`. There are two laws:
+
+- `gaussian_fit`, for looks that share one (eps, delta) (`dpreg.privacy.gaussian`): discrete
+  Gaussian noise, independent from cell to cell. Of the look's mu^2 a share h is for H, the rest for
+  the score and the middle together;
+- `pure_fit`, for pure eps: matrix-Laplace noise of scale c I on H, noise of density exp(-|v|/b) on
+  s, discrete Laplace noise on the trace t or matrix-Laplace noise on the matrix M.
+
+A look may release its tail as well, sum max(|f_i|^2 - 2**38, 0), with a share of its own.
+
+*Statement (Gaussian).* The sum over all cells of (change/scale)^2 is at most mu^2 between
+neighbours. *Proof.* At most h mu^2 for H, its own share for the tail, and what is left for the
+others, by the statements there; scales are rounded upwards. QED
+
+*Statement (pure).* With shares a_H + a_s + a_t + a_q <= 1 of eps, k units, and
+
+    c >= k 2**40 / (q a eps),  q = 1 under replace-one and 2 under add-remove,  a = a_H (or a_t),
+    b >= 2 k 2**40 / (a_s eps) under replace-one, half of that under add-remove,
+    a scale of t's noise of at least k 2**40 / (a_t eps), and of the tail's 3/4 k 2**40 / (a_q eps),
+
+the look is eps-DP. *Proof.* Matrix-Laplace noise costs half the sum of tr(C^-1 H_i) over units that
+are added or taken away: 2 k/q units of at most 2**40 / c each. The score: the statement of
+`dpreg.privacy.mechanisms.floors`. The trace: P(v - d) <= exp(|d|/scale) P(v). They compose in
+sequence. QED
+
+Nothing here reads a row. A fitted noise is public: everything in it follows from the arguments.
+
+Matrix-Laplace noise: the difference of two Wishart matrices, for moments at pure eps.
+
+Setting
+-------
+A row is an integer vector t of D places, the response last; the release is M = sum t t', symmetric,
+in units of 2**-40. Public integer bounds hold for every row: the columns' squares sum to at most
+n 2**40, the response's square is at most 2**40. For located rows n = 1 (see
+`dpreg.privacy.proofs`); for rows on the unit scale n is the number of columns, the 0/1
+columns of one factor counting as one.
+
+The noise is N = W1 - W2, independent Wisharts with nu = D + 1 degrees of freedom and the same scale
+matrix C = diag(c_1..c_D): W = sum of nu terms x x', x normal with covariance C. What is released
+is floor(M + N), cell by cell, each distinct cell once.
+
+*Statement.* If t'C^-1 t <= h for every row, the release is (k h)-DP under replace-one and
+(k h / 2)-DP under add-remove for k rows a person. With
+
+    c_w >= k n 2**40 / ((1 - a) q eps),   c_y >= k 2**40 / (a q eps),   0 < a < 1,
+
+q = 1 under replace-one and 2 under add-remove, it is eps-DP.
+
+*Proof.* With D + 1 degrees of freedom the Wishart density, in general proportional to
+det(X)^((nu - D - 1)/2) exp(-tr(C^-1 X)/2), is f(X) proportional to exp(-tr(C^-1 X)/2) on the cone
+of positive semidefinite matrices. For a row t, W + t t' has density f(X - t t'), which is
+exp(t'C^-1 t/2) f(X) where X - t t' is positive semidefinite and 0 elsewhere. As X is in the cone
+where X - t t' is, that is at most exp(h/2) f(X) everywhere: the support only shrinks.
+
+Let M' be M with rows u_1..u_i added and v_1..v_j taken away. Then
+
+    M' + W1 - W2 = M + (W1 + sum u u') - (W2 + sum v v'),
+
+and the joint density of the two brackets is at most exp((i + j) h/2) times that of (W1, W2). M +
+(first) - (second) is a function of the pair, so P'(S) <= exp((i + j) h/2) P(S) for every S, and the
+same with M and M' exchanged. Under replace-one i = j <= k, under add-remove i + j <= k.
+h = (1 - a) q eps/k + a q eps/k = q eps/k for the scales above. M is an integer matrix, so
+floor(M + N) = M + floor(N) is a function of M + N. QED
+
+*Persons.* All of the above holds for units that move M by any positive semidefinite integer matrix
+T in place of t t', of whatever rank, with tr(C^-1 T) for t'C^-1 t: what is used of t t' is that X
+is in the cone where X - t t' is. So all rows of one person are one unit, k = 1, if their columns'
+squares sum to at most n 2**40, all rows together, and their responses' to at most 2**40. A limit on
+the Frobenius norm of T would not do: of rank d the trace may be sqrt(d) times as large.
+
+j of the k rows cost j/k of eps: the statement is linear in k. Zero rows cost nothing. A single
+Wishart is not enough: its support moves both ways. Fewer than D + 1 degrees of freedom give a
+density that is unbounded at the cone's edge. For D = 1, N is Laplace of scale 2c. The bound is
+attained in the limit: the density of N falls as exp(-|C^-1/2 N C^-1/2|_*/2), |.|_* the nuclear
+norm, and for u and v with u'C^-1 v = 0 the nuclear norm of the change is u'C^-1 u + v'C^-1 v.
+
+Its law
+-------
+Var N_ij = 2 nu c_i c_j, Var N_ii = 4 nu c_i^2; the cells are uncorrelated and not independent. As
+N_ij is a sum of 2 nu independent products of two normals, its excess kurtosis is 3/nu, that of N_ii
+6/nu. For a fixed vector theta and directions v_1..v_df with v_a'C theta = 0 and v_a'C v_b = 1 or 0
+(b = a or not),
+
+    sum_a (v_a' N theta)^2 / (2 nu theta'C theta)   has the law of   chi2_df chi2_(2 nu) / (2 nu),
+
+the two independent: given all x'theta, the v_a' N theta are independent normals of variance
+sum (x'theta)^2 over the 2 nu terms x. Floors shift a cell by half a unit of 2**-40 on average.
+
+Which a
+-------
+The error of the normal equations, N (theta, -1), has per equation a variance proportional to
+c_w (c_y + B c_w) with B = |theta|^2, hence to 1/(a (1 - a)) + b/(1 - a)^2 with b = n B, least where
+(1 - a)(1 - 2 a) = 2 b a^2, that is at a = 2/(3 + sqrt(1 + 8 b)). Any a in (0, 1) is valid.
+
+References
+----------
+Anderson, T. W. (2003). An Introduction to Multivariate Statistical Analysis, chapter 7.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
+from dpreg.privacy.balls import float_above
 from dpreg.privacy.budget import ALL_ROWS
-from dpreg.privacy.gram_sensitivity import CELL_UNITS, Triangle, sensitivity_l2_squared
-from dpreg.privacy.located_sensitivity import located_l2_squared, located_weights
-from dpreg.privacy.looks import look_scale, weighted_scale
-from dpreg.privacy.matrix_laplace import (
-    degrees,
-    matrix_laplace_scales,
-    matrix_laplace_variance,
+from dpreg.privacy.gaussian import look_scale, weighted_scale
+from dpreg.privacy.mechanisms.additive import gaussian_noise, laplace_noise, laplace_variance
+from dpreg.privacy.mechanisms.floors import l2_norm_noise, l2_norm_variance
+from dpreg.privacy.mechanisms.wishart import degrees, wishart_noise
+from dpreg.privacy.noise import check_eps, check_scales
+from dpreg.privacy.proofs import (
+    CELL_UNITS,
+    Triangle,
+    check_middle,
+    information_l2_squared,
+    joint_l2_squared,
+    located_l2_squared,
+    located_weights,
+    nuclear_norm,
+    score_l2,
+    score_weight,
+    sensitivity_l2_squared,
+    tail_change,
+    trace_l1,
 )
-from dpreg.privacy.mechanisms.additive import gaussian_noise
-from dpreg.privacy.mechanisms.wishart import wishart_noise
-from dpreg.privacy.protection import Protection
-from dpreg.privacy.stability import AccountError, Stability
+from dpreg.privacy.protection import AccountError, Protection, Stability
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
     from dpreg.privacy.account import Part
 
-__all__ = [
-    "GaussianLook",
-    "MatrixLaplaceLook",
-    "box_gaussian",
-    "box_matrix_laplace",
-    "located_gaussian",
-    "located_matrix_laplace",
-]
+PURE: Final = ("matrix-laplace", "l2-norm", "laplace")
+"""What draws at pure eps, and so what the look's line of the budget table has to allow."""
+
+Scales = tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """The noise of one look, or a look's released blocks: integers in units of 2**-40.
+
+    Attributes
+    ----------
+    information : (d, d) tuple of tuples of int, or None
+        None where no information is released.
+    score : tuple of int
+    middle : (d, d) tuple of tuples of int, or int
+        The matrix or its trace.
+    tail : int or None
+        None where no tail is released.
+    """
+
+    information: Symmetric | None
+    score: tuple[int, ...]
+    middle: Symmetric | int
+    tail: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FitNoise:
+    """Noise fitted to a fitting look.
+
+    Attributes
+    ----------
+    columns : int
+        d.
+    mechanism : {"gaussian", "pure"}
+    middle : {"matrix", "trace"}
+    information_scales, middle_scales : tuple of float
+        In units of 2**-40. Of a matrix with Gaussian noise: its diagonal's and the others'. Of one
+        with matrix-Laplace noise: c, an integer. Of the trace: its own. Empty if there is no H.
+    score_scale : float
+        In units of 2**-40: that of a cell, or b, an integer.
+    strength : Fraction
+        The mu^2 or eps that all blocks take together.
+    shares : tuple of Fraction
+        Of H, s and the middle; with Gaussian noise of H, and of s and the middle together.
+    protection : Protection
+    tail_scale : float
+        In units of 2**-40; 0 where no tail is released.
+    tail_share : Fraction
+        Of `strength`.
+    """
+
+    columns: int
+    mechanism: str
+    middle: str
+    information_scales: Scales
+    score_scale: float
+    middle_scales: Scales
+    strength: Fraction
+    shares: tuple[Fraction, ...]
+    protection: Protection
+    tail_scale: float = 0.0
+    tail_share: Fraction = Fraction(0)
+
+    @property
+    def information_sd(self) -> float:
+        """Standard deviation of an off-diagonal cell of H, in units of one; 0 if there is no H."""
+        return self._sd(self.information_scales)
+
+    @property
+    def score_sd(self) -> float:
+        """Standard deviation of a cell of s, in units of one."""
+        if self.mechanism == "gaussian":
+            return self.score_scale / CELL_UNITS
+        return math.sqrt(l2_norm_variance(self.columns, int(self.score_scale))) / CELL_UNITS
+
+    @property
+    def middle_sd(self) -> float:
+        """Standard deviation of an off-diagonal cell of M, or of the trace, in units of one."""
+        if self.middle == "matrix":
+            return self._sd(self.middle_scales)
+        (scale,) = self.middle_scales
+        if self.mechanism != "gaussian":
+            scale = math.sqrt(laplace_variance(scale))
+        return scale / CELL_UNITS
+
+    @property
+    def tail_sd(self) -> float:
+        """Standard deviation of the tail, in units of one; 0 where there is none."""
+        if self.mechanism == "gaussian" or not self.tail_share:
+            return self.tail_scale / CELL_UNITS
+        return math.sqrt(laplace_variance(self.tail_scale)) / CELL_UNITS
+
+    def _sd(self, scales: Scales) -> float:
+        if self.mechanism == "gaussian" or not scales:
+            return max(scales[1:], default=0.0) / CELL_UNITS
+        return math.sqrt(2 * degrees(self.columns)) * float(scales[0]) / CELL_UNITS
+
+    def draw(self, part: Part, rows: str = ALL_ROWS) -> Drawn:
+        """Use up the part that was charged and draw the noise.
+
+        Parameters
+        ----------
+        part : Part
+            Of looks (Gaussian), or of the whole eps: it is divided here.
+        rows : str
+            The group of rows that is read.
+        """
+        if self.mechanism == "gaussian":
+            if part.look(self.mechanism, self._bound(), rows) < self.strength:
+                self._refuse()
+            return self.simulate(part.rng)
+        used = [
+            (mechanism, share)
+            for mechanism, share in zip(
+                (*self._drawn_by, PURE[2]), (*self.shares, self.tail_share), strict=True
+            )
+            if share
+        ]
+        parts = part.split(share for _, share in used)
+        for own, (mechanism, share) in zip(parts, used, strict=True):
+            if own.draw(mechanism, self._bound(), rows).eps < self.strength * share:
+                self._refuse()
+        return self.simulate(part.rng)
+
+    def simulate(self, rng: Generator | None) -> Drawn:
+        """Draw from the law alone; with a generator **not private**."""
+        information = self._matrix(self.information_scales, rng) if self.shares[0] else None
+        if self.mechanism == "gaussian":
+            score = gaussian_noise(self.columns, self.score_scale, rng=rng)
+        else:
+            score = l2_norm_noise(self.columns, int(self.score_scale), rng=rng)
+        middle: Symmetric | int
+        if self.middle == "matrix":
+            middle = self._matrix(self.middle_scales, rng)
+        else:
+            number = gaussian_noise if self.mechanism == "gaussian" else laplace_noise
+            (middle,) = number(1, self.middle_scales[0], rng=rng)
+        tail = None
+        if self.tail_share:
+            number = gaussian_noise if self.mechanism == "gaussian" else laplace_noise
+            (tail,) = number(1, self.tail_scale, rng=rng)
+        return Drawn(information, tuple(score), middle, tail)
+
+    def _matrix(self, scales: Scales, rng: Generator | None) -> Symmetric:
+        """Draw a symmetric matrix."""
+        d = self.columns
+        if self.mechanism != "gaussian":
+            return wishart_noise((int(scales[0]),) * d, rng=rng)
+        found = [[0] * d for _ in range(d)]
+        for i, cell in enumerate(gaussian_noise(d, scales[0], rng=rng)):
+            found[i][i] = cell
+        places = [(i, j) for i in range(d) for j in range(i)]
+        beside = gaussian_noise(len(places), scales[1], rng=rng)
+        for (i, j), cell in zip(places, beside, strict=True):
+            found[i][j] = found[j][i] = cell
+        return tuple(map(tuple, found))
+
+    @property
+    def _drawn_by(self) -> tuple[str, str, str]:
+        """What draws H, s and the middle at pure eps."""
+        matrix, vector, number = PURE
+        return matrix, vector, matrix if self.middle == "matrix" else number
+
+    def _bound(self) -> Stability:
+        mechanisms = (self.mechanism,) if self.mechanism == "gaussian" else PURE
+        return Stability(protection=self.protection, mechanisms=mechanisms, summed=True)
+
+    def _refuse(self) -> None:
+        raise AccountError("internal error: a look is drawn with less noise than was charged")
+
+
+def fit_cells(columns: int, middle: str, *, information: bool = True) -> int:
+    """Return how many cells a fitting look at d columns releases."""
+    triangle = columns * (columns + 1) // 2
+    matrices = information + (check_middle(middle) == "matrix")
+    return matrices * triangle + columns + (middle == "trace")
+
+
+def gaussian_fit(
+    columns: int,
+    mu_squared: Fraction,
+    protection: Protection,
+    *,
+    information: Fraction,
+    middle: str = "matrix",
+    tail: Fraction = Fraction(0),
+) -> FitNoise:
+    """Fit Gaussian noise to a fitting look.
+
+    Parameters
+    ----------
+    columns : int
+        d.
+    mu_squared : Fraction
+        The look's part of r^2 (`looks.looks_ratio`).
+    protection : Protection
+        Where it names persons, a unit is one person, whatever its `contributions`.
+    information : Fraction
+        h, the share of mu^2 that H takes, at least 0 and below 1; at 0 no H is released.
+    middle : {"matrix", "trace"}
+    tail : Fraction
+        The share of mu^2 that the tail takes; at 0 none is released.
+    """
+    _check_columns(columns)
+    if not (0 <= information < 1 and 0 <= tail < 1 - information):
+        raise ArgumentError(f"the information's share must be in [0, 1), got {information}")
+    shares = information, 1 - information - tail
+    weight = score_weight(protection, middle)
+    scales: Scales = ()
+    if information:
+        scales = _two(_scale(information_l2_squared(protection), mu_squared * information))
+    joint = _scale(joint_l2_squared(weight, middle, protection), mu_squared * shares[1])
+    return FitNoise(
+        columns,
+        "gaussian",
+        middle,
+        scales,
+        weighted_scale(joint, weight),
+        _two(joint) if middle == "matrix" else (joint,),
+        mu_squared,
+        shares,
+        protection,
+        _scale(tail_change(protection) ** 2, mu_squared * tail) if tail else 0.0,
+        tail,
+    )
+
+
+def pure_fit(
+    columns: int,
+    eps: Fraction,
+    protection: Protection,
+    *,
+    shares: tuple[Fraction, Fraction, Fraction],
+    middle: str = "trace",
+    tail: Fraction = Fraction(0),
+) -> FitNoise:
+    """Fit noise of pure eps to a fitting look.
+
+    Parameters
+    ----------
+    columns, protection, middle
+        As for `gaussian_fit`.
+    eps : Fraction
+        What the look costs.
+    shares : (Fraction, Fraction, Fraction)
+        Of eps for H, s and the middle; they sum to 1 - tail. That of H may be 0: no H is released.
+    tail : Fraction
+        The share of the tail; at 0 none is released.
+
+    Raises
+    ------
+    ArgumentError
+        For arguments out of range, and for an eps so small that a scale leaves 2**200.
+    """
+    _check_columns(columns)
+    check_middle(middle)
+    check_eps(eps)
+    whole = sum(shares) + tail
+    if len(shares) != 3 or whole != 1 or min(shares[0], tail) < 0 or min(shares[1:]) <= 0:
+        raise ArgumentError("shares of information, score and middle must be positive and sum to 1")
+    own, score, other = (Fraction(share) * eps / CELL_UNITS for share in shares)
+    spectral = Fraction(nuclear_norm(protection), 2)
+    wanted = score_l2(protection) / score, trace_l1(protection) / other, spectral / other
+    check_scales(*wanted, *([spectral / own] if own else []))
+    number, matrix = float_above(max(wanted[1], Fraction(1))), _up(wanted[2])
+    return FitNoise(
+        columns,
+        "pure",
+        middle,
+        (_up(spectral / own),) if own else (),
+        _up(wanted[0]),
+        (matrix,) if middle == "matrix" else (number,),
+        Fraction(eps),
+        tuple(map(Fraction, shares)),
+        protection,
+        _tail(tail_change(protection) * CELL_UNITS, tail * eps) if tail else 0.0,
+        Fraction(tail),
+    )
+
+
+def _scale(squared: Fraction, mu_squared: Fraction) -> float:
+    """Return the scale of a cell of weight 1 for a sensitivity in units of one."""
+    return look_scale(squared * CELL_UNITS**2, mu_squared)
+
+
+def _tail(change: Fraction, eps: Fraction) -> float:
+    """Return the scale of Laplace noise for a number that moves by `change`."""
+    check_scales(change / eps)
+    return float_above(max(change / eps, Fraction(1)))
+
+
+def _two(sigma: float) -> Scales:
+    """Return the scales of a symmetric matrix's diagonal cells and of the others."""
+    return sigma, weighted_scale(sigma, 2)
+
+
+def _up(wanted: Fraction) -> int:
+    return max(math.ceil(wanted), 1)
+
+
+def _check_columns(columns: int) -> None:
+    if columns < 1:
+        raise ArgumentError("a fitting look has at least one column")
+
+
+_SHARE_UNITS: Final = 2**10
+
+
+def response_share(signal: float) -> Fraction:
+    """Return a, the response's share of a row's norm (see the module).
+
+    Parameters
+    ----------
+    signal : float
+        b = n |theta|^2 as expected for the stored columns: public, or read off earlier looks.
+
+    Returns
+    -------
+    Fraction
+        In units of 2**-10, in (0, 1/2].
+    """
+    if not 0 <= signal < math.inf:
+        raise ArgumentError(f"signal must be finite and at least 0, got {signal}")
+    wanted = 2 / (3 + math.sqrt(1 + 8 * min(signal, 1e30)))
+    return Fraction(max(round(wanted * _SHARE_UNITS), 1), _SHARE_UNITS)
+
+
+def matrix_laplace_scales(
+    size: int,
+    eps: Fraction,
+    share: Fraction,
+    protection: Protection,
+    *,
+    squared_norm: int = 1,
+) -> tuple[int, ...]:
+    """Return the scales c_1..c_D, in units of 2**-40, rounded upwards to integers.
+
+    Parameters
+    ----------
+    size : int
+        D, the places of a row, the response among them (last).
+    eps : Fraction
+        What the look costs.
+    share : Fraction
+        a in (0, 1), from `response_share`.
+    protection : Protection
+        k is its `contributions`.
+    squared_norm : int
+        n: the columns' squares sum to at most this, in stored units.
+
+    Raises
+    ------
+    ArgumentError
+        For arguments out of range, and for an eps so small that a scale leaves 2**200.
+    """
+    check_eps(eps)
+    if not 0 < share < 1:
+        raise ArgumentError(f"the response's share must lie between 0 and 1, got {share}")
+    if size < 1 or squared_norm < 0:
+        raise ArgumentError("a row has at least one place, and its squared norm is not negative")
+    unit = protection.contributions * protection.changes * CELL_UNITS / (2 * Fraction(eps))
+    columns, response = math.ceil(squared_norm * unit / (1 - share)), math.ceil(unit / share)
+    check_scales(columns, response)
+    return (max(columns, 1),) * (size - 1) + (response,)
+
+
+def matrix_laplace_variance(scales: Sequence[int]) -> Floats:
+    """Return the (D, D) variances of the cells of N, in squared units of 2**-40."""
+    c = np.array([float(scale) for scale in scales])
+    variance: Floats = 2.0 * degrees(len(c)) * np.outer(c, c)
+    variance[np.diag_indices(len(c))] *= 2.0
+    return variance
+
 
 Symmetric = tuple[tuple[int, ...], ...]
 Places = tuple[tuple[int, int], ...]

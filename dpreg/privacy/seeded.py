@@ -16,8 +16,6 @@ from numpy.random import Generator
 from dpreg.arrays import Ints
 from dpreg.errors import ArgumentError
 
-__all__ = ["NOT_PRIVATE", "choose", "discrete_laplace", "generator", "groups_of"]
-
 NOT_PRIVATE: Final = "NOT PRIVATE: seeded"
 """The stamp of every result that was drawn from a seed."""
 

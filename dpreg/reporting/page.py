@@ -1,11 +1,16 @@
-"""The page of a release report: sections in order, one file, nothing fetched from a network."""
+"""The page of a release report: sections in order, one file, nothing fetched from a network.
+
+The pictures of a report, as SVG inside the page; matplotlib is an extra.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import html
+import io
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from importlib import resources
@@ -16,14 +21,71 @@ import numpy as np
 from dpreg.errors import ArgumentError, printable
 from dpreg.paths import write_text
 from dpreg.privacy.budget import ALL_ROWS, decimal_string
-from dpreg.reporting.figures import figures
 from dpreg.results import notes, page
 from dpreg.results.base import Released
+from dpreg.results.classic import HistogramResults
+from dpreg.results.regression import RegressionResults
+from dpreg.results.selection import SelectionResults
 from dpreg.results.summary import Summary
-from dpreg.results.views import has_errors
+from dpreg.results.tables import has_errors
 from dpreg.sources.files import check_not_data
 
-__all__ = ["report_html", "write_report"]
+_WITHOUT: Final = (
+    "<p>The plots are left out: they need matplotlib (<code>pip install dpreg[plot]</code>).</p>"
+)
+
+
+def figures(result: Released) -> str:
+    """Return the plots that suit a result; a line that says why where there are none."""
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        return _WITHOUT
+    del mpl
+    drawn = []
+    if isinstance(result, SelectionResults):
+        caption = "Filled dots: selected. A share of the released draws, not of the data."
+        if result.by_looks:
+            caption = "Filled dots: selected. Grey ones: one of several that could stand there."
+        drawn.append(_figure(result, caption, kind="frequencies"))
+        if result.regression is not None:
+            drawn.append(_coefficients(result.regression))
+    elif isinstance(result, RegressionResults):
+        drawn.append(_coefficients(result))
+    elif isinstance(result, HistogramResults):
+        drawn.append(_figure(result, "Lines: 95% intervals, noise and sampling together."))
+    return "\n".join(drawn)
+
+
+def _coefficients(result: RegressionResults) -> str:
+    caption = "Coefficients with 95% intervals, which include the privacy noise."
+    return _figure(result, caption)
+
+
+def _figure(result: Any, caption: str, **how: Any) -> str:
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    # Text stays text, and no date or version of a machine gets into the file.
+    with mpl.rc_context(
+        {"svg.fonttype": "none", "font.family": "sans-serif", "svg.hashsalt": "dpreg"}
+    ):
+        from matplotlib import pyplot
+
+        axes = result.plot(**how)
+        figure = axes.figure
+        assert isinstance(figure, Figure)
+        text = io.StringIO()
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+        pyplot.close(figure)
+    svg = text.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    return (
+        f'<figure role="img" aria-label="{html.escape(caption)}">{svg}'
+        f"<figcaption>{html.escape(caption)}</figcaption></figure>"
+    )
+
 
 # A page that may load nothing: what it shows is what is in it.
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"

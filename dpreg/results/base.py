@@ -4,41 +4,50 @@ A result is its JSON: equality, hash, pickle and `copy` all go through it, so no
 does not show can hide in a result. Two results are equal when the same was released, whenever that
 was: the record does not count.
 
-Tested in `tests/results/test_serialize.py`.
+Attributes that statistics packages have and a private release cannot say why: ``withheld.toml`` has
+the names of each class, by their reason.
+
+Tested in `tests/results/test_serialize.py` and `tests/results/test_withheld.py`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from importlib import resources
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import pandas as pd
 
-from dpreg.paths import write_text
-from dpreg.privacy.budget import exact
-from dpreg.results import inference, notes, page, serialize, trace
-from dpreg.results.claim import PrivacyClaim
-from dpreg.results.codecs import Unreadable
-from dpreg.results.record import ReleaseRecord
+from dpreg.errors import ArgumentError, NotReleased
+from dpreg.paths import read_text, write_text
+from dpreg.results import inference, notes, page, saved
+from dpreg.results.claim import PrivacyClaim, ReleaseRecord
+from dpreg.results.saved import Settled
 from dpreg.results.summary import Printed, Summary
 from dpreg.sources.files import check_not_data
 
 if TYPE_CHECKING:
     from dpreg.privacy.budget import Budget
+    from dpreg.results.classic import ClassicResults, HistogramResults
+    from dpreg.results.regression import RegressionResults
+    from dpreg.results.selection import SelectionResults
 
-__all__ = ["ERRORS_AS", "Released"]
+    Result = ClassicResults | HistogramResults | RegressionResults | SelectionResults
 
 ERRORS_AS = {"sampling_errors": "se_sampling", "privacy_errors": "se_privacy"}
 """Keys of standard errors in files, for `Released.saved_as`: they are those of dpreg 0.1."""
 
+KINDS: dict[str, type[Released]] = {}
+"""The class of each kind of result."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Released(Printed):
+class Released(Settled, Printed):
     """What results of every call hold and do; each class's docstring says what the fields are."""
 
     kind: ClassVar[str]
@@ -53,13 +62,10 @@ class Released(Printed):
     notes: tuple[str, ...] = ()
     record: ReleaseRecord | None = None
 
-    def _settle(self, tuples: Iterable[str] = (), numbers: Iterable[str] = ()) -> None:
-        """Make tuples of fields, and exact numbers."""
-        put = partial(object.__setattr__, self)
-        for name in ("notes", *tuples):
-            put(name, tuple(getattr(self, name)))
-        for name in ("eps", "delta", *numbers):
-            put(name, exact(getattr(self, name), name))
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Let `load` know every kind that is saved."""
+        if "kind" in vars(cls):
+            KINDS[cls.kind] = cls
 
     @property
     def budget(self) -> pd.DataFrame:
@@ -99,7 +105,7 @@ class Released(Printed):
     @property
     def trace(self) -> pd.DataFrame:
         """Why standard errors are what they are: at, rule, value; a line for each rule."""
-        return trace.trace(self)
+        return notes.trace(self)
 
     @property
     def noise_share(self) -> pd.Series:
@@ -128,7 +134,7 @@ class Released(Printed):
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the JSON holds: plain mappings, lists, strings and numbers."""
-        return serialize.encode(self)
+        return saved.encode(self)
 
     def to_json(self) -> str:
         """Return the result as JSON.
@@ -136,19 +142,19 @@ class Released(Printed):
         Exact numbers are strings ("0.1", "1/3"), floats keep every bit, and floats that JSON
         cannot write are "NaN", "Inf" and "-Inf".
         """
-        return serialize.dumps(self.to_dict())
+        return saved.dumps(self.to_dict())
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Read what `to_json` wrote. Runs no code from the text; raises ArgumentError."""
-        return cls.from_payload(serialize.loads(text))
+        return cls.from_payload(saved.loads(text))
 
     @classmethod
     def from_payload(cls, payload: object) -> Self:
         """Read what `to_dict` returned."""
         if not isinstance(payload, dict):
-            raise Unreadable("an object")
-        return cls(**serialize.decode(payload, cls))
+            raise saved.Unreadable("an object")
+        return cls(**saved.decode(payload, cls))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the result to a JSON file; `dpreg.load` reads it.
@@ -158,11 +164,11 @@ class Released(Printed):
         that ends like a table's file (.csv, .parquet) is an ArgumentError.
         """
         check_not_data(path)
-        write_text(path, serialize.dumps(self.to_dict(), lines=True))
+        write_text(path, saved.dumps(self.to_dict(), lines=True))
 
     def _released(self) -> str:
         """Return what was released as text: all but when and by what version."""
-        return serialize.dumps({**self.to_dict(), "record": None})
+        return saved.dumps({**self.to_dict(), "record": None})
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Released):
@@ -196,3 +202,76 @@ class Released(Printed):
 
     def _repr_latex_(self) -> str:
         return self.summary().as_latex()
+
+
+_T = TypeVar("_T")
+
+
+class Withheld:
+    """An attribute that is named only to say why it is not released.
+
+    Reading it raises `NotReleased`, an AttributeError, so `hasattr` is False.
+    """
+
+    __slots__ = ("name", "reason")
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        self.reason = reason
+
+    def __get__(self, instance: object, owner: type | None = None) -> Withheld:
+        """Raise, unless looked up on the class."""
+        if instance is None:
+            return self
+        raise NotReleased(f"{self.name} is not released: {self.reason}.")
+
+
+def withholding(owner: type[_T]) -> type[_T]:
+    """Withhold the names that ``withheld.toml`` lists for a class."""
+    text = resources.files("dpreg.results").joinpath("withheld.toml").read_text(encoding="utf-8")
+    for entry in tomllib.loads(text)[owner.__name__]:
+        for name in entry["names"].split():
+            setattr(owner, name, Withheld(name, entry["reason"]))
+    return owner
+
+
+@withholding
+class NeverReleased:
+    """What statsmodels' results of a linear model offer and dpreg's never will."""
+
+    __slots__ = ()
+
+
+@withholding
+class WithoutRows:
+    """What statsmodels' models hold and the public part of one does not: the rows."""
+
+    __slots__ = ()
+
+
+def from_json(text: str) -> Result:
+    """Read a result of any kind from the text that `to_json` wrote.
+
+    Raises
+    ------
+    ArgumentError
+        Where the text is not a result of this version, naming the field that is wrong.
+    """
+    kind = saved.loads(text)["kind"]
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ArgumentError(f"this version of dpreg knows no saved results of kind {kind!r}")
+    found: Any = KINDS[kind].from_json(text)
+    return found
+
+
+def load(path: str | os.PathLike[str]) -> Result:
+    """Read a result from the file that `save` wrote. Runs no code from it.
+
+    Raises
+    ------
+    DataError
+        Where there is no such file, it is not a regular one, or may not be read.
+    ArgumentError
+        Where it holds no result, or one of a newer version.
+    """
+    return from_json(read_text(path))

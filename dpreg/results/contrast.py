@@ -2,26 +2,48 @@
 
 Both are rows r'beta with an interval; the names are those of statsmodels' `ContrastResults` and
 `PredictionResults`.
+
+Joint tests of several combinations of coefficients, against the law of their errors.
+
+The statistic is (R b - q)' [R V R']^+ (R b - q), V the covariance that `cov_params` returns. For
+one constraint the p-value is that of `t_test`. For several it follows the same law:
+
+- normal errors: chi-squared with the rank of R degrees of freedom;
+- matrix-Laplace noise: all errors share one mixing variable W (`dpreg.results.inference`), and
+  S + W P <= max(1, W) (S + P) for the sampling and privacy parts of V. So
+  mean_i P(chi2 > statistic / max(1, W_i)) is at least the exact p-value;
+- bootstrap draws: the share of draws at least as far from the estimate as q is, in the metric of
+  the statistic, counting q itself as one more draw. It is never below 1 / (B + 1).
+
+Linear constraints on coefficients, as arrays or as text: "bsqft - lat = 0".
+
+patsy reads the text, as statsmodels has it do: by a parser of its own over the coefficients' names,
+which evaluates nothing as Python.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
+from patsy import DesignInfo, PatsyError
+from scipy.special import chdtrc
 
 from dpreg.arrays import Floats
-from dpreg.estimation import drawn
-from dpreg.results import inference, reference
+from dpreg.errors import ArgumentError, shown
+from dpreg.estimation import inference as drawn
+from dpreg.results import inference
+from dpreg.results import inference as reference
 from dpreg.results.claim import PrivacyClaim
 
 if TYPE_CHECKING:
-    from dpreg.results.summary import Summary
+    from collections.abc import Mapping, Sequence
 
-__all__ = ["Combinations", "Contrast", "Prediction"]
+    from dpreg.results.summary import Summary
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,11 +57,11 @@ class Combinations:
     covariance : (p, p) array
     draws : (B, p) array or None
         Bootstrap draws; where there are some, intervals and p-values follow
-        `dpreg.estimation.drawn`.
+        `dpreg.estimation.inference`.
     privacy : (p, p) array or None
         The part of `covariance` that the noise adds.
     degrees : int or None
-        Of matrix-Laplace noise: errors then have the law of `dpreg.results.reference`, and not the
+        Of matrix-Laplace noise: errors then have the law of `dpreg.results.inference`, and not the
         normal one.
     """
 
@@ -224,3 +246,204 @@ class Prediction:
     def __repr__(self) -> str:
         """Name what it is; the rows of the table and what is predicted for them stay out."""
         return self.claim.titled("Prediction of means: see summary_frame()")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class WaldTest:
+    """A joint test of R beta = q.
+
+    Attributes
+    ----------
+    statistic, pvalue : float
+    df_constraints : int
+        The rank of R.
+    claim : PrivacyClaim
+    """
+
+    statistic: float
+    pvalue: float
+    df_constraints: int
+    claim: PrivacyClaim
+    distribution = "chi2"
+
+    def __str__(self) -> str:
+        """Say statistic, p-value and degrees of freedom in a line."""
+        stamp = f" {self.claim.stamp}" if self.claim.stamp else ""
+        return (
+            f"<Wald test (chi2): statistic={self.statistic:.6g}, p-value={self.pvalue:.6g}, "
+            f"df_constraints={self.df_constraints}>{stamp}"
+        )
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class WaldTerms:
+    """A joint test for each term of the formula: that all its coefficients are 0.
+
+    Attributes
+    ----------
+    table : DataFrame
+        A row for each term; statistic, pvalue, df_constraint.
+    """
+
+    table: pd.DataFrame
+    distribution = "chi2"
+
+    def summary_frame(self) -> pd.DataFrame:
+        """Return the table with statsmodels' headings."""
+        return self.table.set_axis(["chi2", "P>chi2", "df constraint"], axis=1)
+
+    def __str__(self) -> str:
+        """Print the table."""
+        stamp = self.table.attrs.get("privacy")
+        return self.summary_frame().to_string() + (f"\n{stamp}" if stamp else "")
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class PairwiseTests:
+    """Differences between the levels of a factor, with p-values corrected for their number.
+
+    Attributes
+    ----------
+    contrast : Contrast
+        The uncorrected tests.
+    contrast_labels : tuple of str
+        "b-a" is the coefficient of level b less that of level a.
+    result_frame : DataFrame
+        As `Contrast.summary_frame`, with the columns pvalue-METHOD and reject-METHOD.
+    """
+
+    contrast: Contrast
+    contrast_labels: tuple[str, ...]
+    result_frame: pd.DataFrame = field(repr=False)
+
+    def __str__(self) -> str:
+        """Print the table."""
+        stamp = self.result_frame.attrs.get("privacy")
+        return self.result_frame.to_string() + (f"\n{stamp}" if stamp else "")
+
+    __repr__ = __str__
+
+
+def wald(combinations: Combinations, target: Floats) -> tuple[float, float, int]:
+    """Return statistic, p-value and rank of a joint test; NaN where the release allows none."""
+    rows = combinations.rows
+    rank = int(np.linalg.matrix_rank(rows))
+    covariance = rows @ inference.known(combinations.covariance) @ rows.T
+    away = combinations.estimates() - target
+    finite = [np.isfinite(each).all() for each in (covariance, away, combinations.errors())]
+    if not all(finite):
+        return float("nan"), float("nan"), rank
+    inverse = np.linalg.pinv(covariance, hermitian=True)
+    statistic = float(away @ inverse @ away)
+    if len(rows) == 1:
+        return statistic, float(combinations.pvalues(target)[0]), rank
+    if combinations.draws is not None:
+        apart = combinations.draws @ rows.T - combinations.estimates()
+        farther = np.einsum("bi,ij,bj->b", apart, inverse, apart) >= statistic
+        return statistic, float((1 + farther.sum()) / (1 + len(farther))), rank
+    wider = np.maximum(reference.mixing(combinations.degrees), 1.0)
+    return statistic, float(chdtrc(rank, np.maximum(statistic, 0.0) / wider).mean()), rank
+
+
+def level_rows(columns: Mapping[str, int], term: str, levels: Sequence[str], size: int) -> Floats:
+    """Return the coefficients of each level of a factor as rows (levels, size).
+
+    Parameters
+    ----------
+    columns : mapping of str to int
+        The factor's columns as patsy names them, "g[T.b]", "g[S.b]" or "g[b]", and their places.
+    term : str
+    levels : sequence of str
+        All levels, in their declared order.
+    size : int
+        Of the whole vector of coefficients.
+    """
+    rows = np.zeros((len(levels), size))
+    coded = {name[len(term) + 1 : -1]: place for name, place in columns.items()}
+    marks = {text[:2] for text in coded if text[:2] in ("T.", "S.")}
+    mark = next(iter(marks)) if len(marks) == 1 and len(coded) < len(levels) else ""
+    for row, level in zip(rows, levels, strict=True):
+        if mark + level in coded:
+            row[coded[mark + level]] = 1.0
+        elif mark == "S.":
+            row[list(coded.values())] = -1.0
+    if np.count_nonzero(rows.any(axis=0)) != len(coded):
+        raise ArgumentError(f"{term!r} is not a single factor, so it has no pairs of levels.")
+    return rows
+
+
+def pairwise(
+    contrast: Contrast, labels: Sequence[str], method: str | Sequence[str], alpha: float
+) -> PairwiseTests:
+    """Correct the p-values of a contrast, by statsmodels' `multipletests`.
+
+    A pair without a p-value is counted among them, and is never told apart.
+    """
+    from statsmodels.stats.multitest import multipletests  # slow to import, and seldom needed
+
+    frame, unknown = contrast.summary_frame(xname=labels), np.isnan(contrast.pvalue)
+    for each in [method] if isinstance(method, str) else method:
+        try:
+            values = np.where(unknown, np.nextafter(1, 0), contrast.pvalue)
+            reject, corrected, *_ = multipletests(values, alpha=alpha, method=each)
+        except ValueError:
+            raise ArgumentError(
+                f'method must be one that multipletests knows, such as "hs"; got {shown(each)}.'
+            ) from None
+        frame[f"pvalue-{each}"] = np.where(unknown, np.nan, corrected)
+        frame[f"reject-{each}"] = reject & ~unknown
+    return PairwiseTests(contrast, tuple(labels), frame)
+
+
+Constraints = str | Sequence[str] | ArrayLike | tuple[ArrayLike, ArrayLike]
+
+
+def linear_constraints(constraints: Constraints, names: Sequence[str]) -> tuple[Floats, Floats]:
+    """Return (R, q), m x p and m: the constraints say R beta = q.
+
+    Parameters
+    ----------
+    constraints : str, list of str, array, or tuple (R, q)
+        Text may hold several constraints between commas, and "a = b = 0" means two. Without "=" an
+        expression is set to 0. Names are those of `exog_names`.
+    names : sequence of str
+        The p coefficients' names.
+
+    Raises
+    ------
+    ArgumentError
+        Where the constraints cannot be read, with the names of the coefficients that there are.
+    """
+    texts = [constraints] if isinstance(constraints, str) else constraints
+    if isinstance(texts, list | tuple) and texts and all(isinstance(one, str) for one in texts):
+        return _read(", ".join(texts), names)
+    left, right = constraints if isinstance(constraints, tuple) else (constraints, 0.0)
+    try:
+        matrix = np.atleast_2d(np.asarray(left, dtype=np.float64))
+        target = np.broadcast_to(np.asarray(right, dtype=np.float64), (len(matrix),)).copy()
+    except (TypeError, ValueError):
+        raise ArgumentError("constraints must be text, an array, or a tuple (R, q)") from None
+    if matrix.ndim != 2 or matrix.shape[1] != len(names):
+        raise ArgumentError(
+            f"a constraint needs one number for each of the {len(names)} coefficients, "
+            f"got {matrix.shape[-1]}"
+        )
+    return matrix, target
+
+
+def _read(text: str, names: Sequence[str]) -> tuple[Floats, Floats]:
+    try:
+        with np.errstate(all="raise"):
+            found = DesignInfo(list(names)).linear_constraint(text)
+    except (PatsyError, ArithmeticError, IndexError) as problem:  # it gives up on "" by IndexError
+        told = isinstance(problem, PatsyError)
+        reason = str(problem).partition("\n")[0] if told else "it is not a linear expression"
+        raise ArgumentError(
+            f"constraint {text[:200]!r} cannot be read: {reason[:200]}; "
+            f"the coefficients are {', '.join(names)}"
+        ) from None
+    return np.asarray(found.coefs, dtype=np.float64), found.constants.ravel()

@@ -6,23 +6,20 @@ Tested in `tests/api/test_glm.py`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import pandas as pd
 
 from dpreg.arrays import Floats
-from dpreg.errors import ArgumentError, NotReleased, shown
+from dpreg.errors import ArgumentError, shown
 from dpreg.looks.families import exp
-from dpreg.results import designs, given_choice, inference
+from dpreg.results import inference
+from dpreg.results.base import withholding
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.contrast import Combinations
-from dpreg.results.named import robust
-from dpreg.results.regression import RegressionResults
-from dpreg.results.views import RATIOS
-from dpreg.results.withheld import withholding
-
-__all__ = ["LINKS", "GLMPrediction", "GLMResults", "inverse_link"]
+from dpreg.results.regression import RegressionResults, StatsmodelsNames
+from dpreg.results.tables import RATIOS
 
 LINKS: Final = ("logit", "log")
 
@@ -52,9 +49,48 @@ def _slope(link: str, mean: Floats) -> Floats:
     return mean if link == "log" else np.asarray(mean * (1 - mean))
 
 
+class FamilyNames(StatsmodelsNames):
+    """The names whose meaning for a family is another, of coefficients and of a selection alike."""
+
+    __slots__ = ()
+
+    def predict(self, exog: pd.DataFrame | None = None, which: str = "mean") -> pd.Series:
+        """Return predictions for the rows of a table: its index kept, NaN where a row has one.
+
+        Parameters
+        ----------
+        exog : DataFrame
+            A table of the analyst's own, with the raw columns of the formula and the offset.
+        which : {"mean", "linear"}
+            The mean, or the linear predictor.
+        """
+        fit: Any = self._predicting()
+        rows, known = fit._predictors(exog, which)
+        eta = inference.combined(rows.to_numpy(dtype=np.float64), fit.coefficients) + known
+        values = inverse_link(fit.link, eta) if which == "mean" else eta
+        return fit.claim.marked_series(pd.Series(values, index=rows.index))
+
+    def get_prediction(  # type: ignore[override]
+        self, exog: pd.DataFrame | None = None, which: str = "mean"
+    ) -> GLMPrediction:
+        """Return predictions with standard errors; see `GLMPrediction.summary_frame`."""
+        fit: Any = self._given("get_prediction")
+        rows, known = fit._predictors(exog, which)
+        combinations = fit.combinations(rows.to_numpy(dtype=np.float64))
+        return GLMPrediction(combinations, known, rows.index, fit.link, which, fit.claim)
+
+    def ratios(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Return exp of the coefficients with intervals: odds ratios, or ratios of rates."""
+        fit: Any = self._fitted("ratios")
+        table = np.column_stack([fit.params.to_numpy(), fit.conf_int(alpha).to_numpy()])
+        with np.errstate(over="ignore"):
+            frame = pd.DataFrame(np.exp(table), list(fit.exog_names), [RATIOS[fit.link], 0, 1])
+        return self.claim.marked(frame)
+
+
 @withholding
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class GLMResults(RegressionResults):
+class GLMResults(FamilyNames, RegressionResults):
     """Coefficients of a generalised linear model, released with differential privacy.
 
     What `RegressionResults` has holds here too, except for what belongs to linear models. Where no
@@ -93,65 +129,24 @@ class GLMResults(RegressionResults):
     success: str | None = None
     trials: str | None = None
 
-    def __post_init__(self) -> None:
-        """Check the fields that a linear model does not have."""
-        RegressionResults.__post_init__(self)
+    def _check(self) -> None:
+        RegressionResults._check(self)
         if self.link not in LINKS:
             raise ArgumentError(f"link must be one of {LINKS}")
 
-    @property
-    def cov_kwds(self) -> dict[str, str]:
-        """A description of `cov_params`."""
-        if self.method == "adaptive":
-            return robust(self.cov_type)
-        return {"description": "The spread of released scores, and the noise by its public law."}
+    def _lacks(self, field: str) -> str:
+        if field == "explained":
+            return "it belongs to linear models"
+        return RegressionResults._lacks(self, field)
 
-    @property
-    def rsquared(self) -> float:
-        """Not defined for a generalised linear model."""
-        raise NotReleased("rsquared is not released: it belongs to linear models.")
-
-    def predict(self, exog: pd.DataFrame | None = None, which: str = "mean") -> pd.Series:
-        """Return predictions for the rows of a table: its index kept, NaN where a row has one.
-
-        Parameters
-        ----------
-        exog : DataFrame
-            A table of the analyst's own, with the raw columns of the formula and the offset.
-        which : {"mean", "linear"}
-            The mean, or the linear predictor.
-        """
-        given_choice.refuse_means(self)
-        rows, known = self._rows(exog, which)
-        eta = inference.combined(rows.to_numpy(dtype=np.float64), self.coefficients) + known
-        values = inverse_link(self.link, eta) if which == "mean" else eta
-        return self.claim.marked_series(pd.Series(values, index=rows.index))
-
-    def get_prediction(  # type: ignore[override]
-        self, exog: pd.DataFrame | None = None, which: str = "mean"
-    ) -> GLMPrediction:
-        """Return predictions with standard errors; see `GLMPrediction.summary_frame`."""
-        rows, known = self._rows(exog, which)
-        given_choice.refuse(self, "get_prediction")
-        combinations = self.combinations(rows.to_numpy(dtype=np.float64))
-        return GLMPrediction(combinations, known, rows.index, self.link, which, self.claim)
-
-    def ratios(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Return exp of the coefficients with intervals: odds ratios, or ratios of rates."""
-        table = np.column_stack([self.params.to_numpy(), self.conf_int(alpha).to_numpy()])
-        with np.errstate(over="ignore"):
-            columns = [RATIOS[self.link], 0, 1]
-            frame = pd.DataFrame(np.exp(table), list(self.exog_names), columns)
-        return self.claim.marked(frame)
-
-    def _rows(self, exog: pd.DataFrame | None, which: str) -> tuple[pd.DataFrame, Floats]:
+    def _predictors(self, exog: pd.DataFrame | None, which: str) -> tuple[pd.DataFrame, Floats]:
         """Return the design's rows of a table, and what the offset adds to their predictors."""
         if which not in WHICH:
             raise ArgumentError(f"which must be one of {WHICH}, got {shown(which)}")
-        rows = designs.design_rows(self, exog)
+        rows = self._rows(exog)
         if self.offset is None:
             return rows, np.zeros(len(rows))
-        known = designs.design_rows(self, exog, (self.offset,))
+        known = self._rows(exog, (self.offset,))
         return rows, known.to_numpy(dtype=np.float64)[:, 0]
 
 

@@ -1,10 +1,15 @@
 """When each note is shown: what released and public numbers say of a result, free of charge.
 
 The catalogue, ``notes.toml``, has a text and a severity for each name that stands here.
+
+Why a standard error is what it is: the rules that fired, and the numbers that they used.
+
+All of it is released or public, and is read from what the result holds.
 """
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,22 +18,23 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pandas as pd
 
 from dpreg.arrays import Floats
 from dpreg.estimation.tuning import TUNING
 from dpreg.privacy.budget import decimal_string
-from dpreg.privacy.objective import OBJECTIVE
-from dpreg.results.views import has_errors, is_picture
+from dpreg.privacy.noise import OBJECTIVE
+from dpreg.results.tables import has_errors, is_picture, mark
 from dpreg.schema import Boolean, Categorical, Numeric, Schema
 
 if TYPE_CHECKING:
     from dpreg.results.claim import PrivacyClaim
     from dpreg.results.classic import ClassicResults
 
-__all__ = ["Note", "assumption", "ends_of", "fitted", "law", "of", "remarks", "steps"]
-
-_FEW_COMPLETE: Final = 0.5
-"""Below this share of complete rows, gaps are worth a question."""
+_FEW_COMPLETE: Final = 0.75
+"""Below this share of complete rows, gaps are worth a question; half where noise hides more."""
+_COUNT_NOISE: Final = 500.0
+"""About eight times the sd of a released number of rows, at eps = 1."""
 _HUGE_Z: Final = 1000.0
 """A z beyond it is hardly of rows: bounds or the budget may have been mistyped."""
 _AT_BOUND: Final = 0.01
@@ -246,7 +252,8 @@ def _of_fit(result: Any, fit: Any) -> Told:
 
 def _gaps(result: Any, complete: float, rows: float, *, levels: bool) -> Told:
     chosen = result.record is not None and "where" in result.record.arguments
-    if not chosen and complete < _FEW_COMPLETE * rows:
+    few = max(_FEW_COMPLETE * rows - _COUNT_NOISE / float(result.eps), rows / 2)
+    if not chosen and complete < few:
         name = "rows-missing-or-levels" if levels else "rows-missing"
         yield _note(name, complete=max(complete, 0), rows=rows)
 
@@ -346,3 +353,80 @@ def _listed(names: list[str]) -> str:
     most = 6  # by definition: names in a sentence
     shown = ", ".join(names[:most])
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+
+
+_LIMITS: Final = {
+    "fitting": ("limit of a row's information (A)", "limit of a row's score (S)"),
+    "locating": ("limit of a row's columns (R)", "limit of a row's residual"),
+    "box": (),
+}
+_RECORDED: Final = {
+    "information_sd": "sd of the noise in a cell of the information",
+    "score_sd": "sd of the noise in a cell of the score",
+    "middle_sd": "sd of the noise in a cell of the scores' spread",
+    "radius": "radius: limit of a row's columns",
+    "width": "clip: limit of a row's residual",
+    "opened": "limits were widened: 1 yes, 0 no",
+    "weight": "mean weight of a row",
+}
+"""What looks record, in words; of 0.2's looks the latter ones."""
+Line = tuple[str, str, float]
+
+
+def trace(result: Any) -> pd.DataFrame:
+    """Return a line for each rule: what it is at, the rule, and its number; NaN where none is."""
+    lines = list(_lines(result))
+    frame: pd.DataFrame = result.claim.marked(pd.DataFrame(lines, columns=["at", "rule", "value"]))
+    return frame
+
+
+def _lines(result: Any) -> Iterator[Line]:
+    claim, fit = result.claim, fitted(result)
+    for spend in claim.spends:
+        yield spend.step, f"eps of {spend.mechanism} noise", float(spend.budget.eps)
+        yield spend.step, f"delta of {spend.mechanism} noise", float(spend.budget.delta)
+    most = math.inf if claim.whole else float(claim.contributions)
+    yield "person", f"rows that count, under {claim.neighbors}", most
+    for holder in (result, *([] if fit in (None, result) else [fit])):
+        for name in ("looks", "releases"):
+            for place, look in enumerate(getattr(holder, name, ()), 1):
+                yield from _of_look(f"look {place}", look)
+    if fit is not None:
+        yield from _of_fit_trace(fit)
+    elif hasattr(result, "selected"):
+        return
+    told = result if fit is None else fit
+    parts = zip(told.bse.index, told.bse, told.bse_sampling, told.bse_privacy, strict=True)
+    weak = getattr(told, "weak", {})
+    for label, *errors in parts:
+        rules = ("std err", "sampling error", "privacy noise")
+        yield from ((str(label), rule, float(e)) for rule, e in zip(rules, errors, strict=True))
+        if label in weak:
+            yield str(label), f"mark: {mark(weak[label])}", math.nan
+    severe = (note for note in of(result) if note.severe)
+    yield from (("notes", note.name, math.nan) for note in severe)
+
+
+def _of_look(at: str, look: Any) -> Iterator[Line]:
+    of = "eps" if look.mechanism == "matrix-laplace" else "mu^2"
+    yield at, f"share of {of}, {getattr(look, 'kind', look.mechanism)}", float(look.share)
+    limits = zip(_LIMITS[getattr(look, "kind", "box")], getattr(look, "limits", ()), strict=True)
+    for rule, limit in limits:
+        yield at, rule, float(limit)
+    for name, rule in _RECORDED.items():
+        if (value := getattr(look, name, None)) is not None:
+            yield at, rule, float(value)
+
+
+def _of_fit_trace(fit: Any) -> Iterator[Line]:
+    """Tell what all coefficients have in common."""
+    law = "normal" if fit.noise_degrees is None else "sampling error and heavier noise, of degrees"
+    law = "bootstrap draws" if fit.interval_method == "bootstrap" else law
+    yield "fit", f"law of p-values and intervals: {law}", float(fit.noise_degrees or math.nan)
+    told = {
+        "complete rows, as released": fit.complete_rows,
+        "residual variance": fit.error_variance,
+        "ridge that was added, in stored units": fit.ridge if fit.ridged else None,
+        "columns that share the level of intervals": fit.among,
+    }
+    yield from (("fit", rule, float(v)) for rule, v in told.items() if v is not None)

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dpreg.privacy.budget import decimal_string
-from dpreg.results import marks, notes, views
-from dpreg.results.fact_views import facts
-from dpreg.results.report import Block, Paragraph, Report
-from dpreg.results.views import has_errors
+from dpreg.results import notes
+from dpreg.results import tables as marks
+from dpreg.results import tables as views
+from dpreg.results.summary import Block, Paragraph, Report
+from dpreg.results.tables import facts, has_errors
 
 if TYPE_CHECKING:
     from dpreg.results.claim import PrivacyClaim

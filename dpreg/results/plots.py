@@ -1,8 +1,12 @@
-"""Pictures of released results; matplotlib is an extra and is imported here, when asked for."""
+"""Pictures of released results; matplotlib is an extra and is imported here, when asked for.
+
+Pictures of released histograms; matplotlib is an extra and is imported when asked for.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
@@ -13,10 +17,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from dpreg.results.claim import PrivacyClaim
+    from dpreg.results.classic import HistogramResults
     from dpreg.results.regression import RegressionResults
     from dpreg.results.selection import SelectionResults
-
-__all__ = ["coefficients", "frequencies"]
 
 _MOST: Final = 40
 """More candidates than this are not drawn: the most frequent are, and a line says so."""
@@ -154,6 +157,7 @@ def plotting() -> Any:
 
 
 def new_axes(ax: Axes | None, rows: int) -> Axes:
+    """Return axes with room for so many rows, or those that were given."""
     if ax is not None:
         return ax
     made: Axes
@@ -174,6 +178,7 @@ def literal(text: str) -> str:
 
 
 def finish(axes: Axes, title: str, claim: PrivacyClaim) -> Axes:
+    """Write the title, and the stamp if there is one."""
     stamp = f"\n{claim.stamp}" if claim.stamp else ""
     axes.set_title(literal(title) + stamp, fontsize="medium")
     return axes
@@ -183,3 +188,66 @@ def _plain(value: float) -> str:
     """Write four significant digits, 97,960 rather than 9.796e+04."""
     short = f"{value:.4g}"
     return short if abs(value) >= _LONG_NUMBER else f"{float(short):,.10g}"
+
+
+_FILL: Final = "0.8"
+_MOST_BINS: Final = 60
+"""With more bins than this, intervals are left out: they would hide the picture."""
+_ROOM: Final = 60
+"""Characters of all levels that stand beside each other; longer ones stand below each other."""
+
+
+def histogram(result: HistogramResults, ax: Axes | None = None, alpha: float = 0.05) -> Axes:
+    """Draw a histogram: bars of the density, and intervals of the unprojected shares.
+
+    Groups are drawn as outlines over each other, without intervals. The bars of a categorical
+    column are shares; they lie on their side where the levels have long names.
+
+    Parameters
+    ----------
+    result : HistogramResults
+    ax : matplotlib Axes, optional
+    alpha : float, default 0.05
+        The intervals have level 1 - alpha.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    alpha = inference.level(alpha)
+    numeric = result.edges is not None
+    lying = not numeric and sum(map(len, result.levels)) + 2 * len(result.levels) > _ROOM
+    axes = new_axes(ax, max(12, len(result.levels)) if lying else 12)
+    edges = np.arange(len(result.levels) + 1) - 0.5 if result.edges is None else result.edges
+    bins = edges.size - 1
+    heights = result.density.to_numpy().reshape(-1, bins)
+    along: Literal["vertical", "horizontal"] = "horizontal" if lying else "vertical"
+    draw = partial(axes.stairs, edges=edges, orientation=along)
+    if result.groups:
+        for group, line in zip(result.groups, heights, strict=True):
+            draw(line, label=literal(group))
+        axes.legend(title=literal(result.by or ""), frameon=False)
+    else:
+        draw(heights[0], fill=True, color=_FILL)
+        draw(heights[0], color=_INK, linewidth=0.8)
+        if bins <= _MOST_BINS:
+            low, high = (result.heights(end) for end in result.conf_int(alpha).to_numpy().T)
+            middles = (edges[:-1] + edges[1:]) / 2
+            (axes.hlines if lying else axes.vlines)(middles, low, high, color=_INK, linewidth=1.0)
+    shown = "density" if numeric else "share"
+    bars = "" if result.groups or bins > _MOST_BINS else f" ({100 * (1 - alpha):g}% intervals)"
+    names = [literal(name) for name in result.levels]
+    if lying:
+        axes.set_yticks(np.arange(len(names)), names)
+        axes.invert_yaxis()
+        axes.set_xlabel(shown + bars)
+        axes.set_ylabel(literal(result.column))
+    else:
+        axes.set_xlabel(literal(result.column))
+        axes.set_ylabel(shown + bars)
+        if numeric:
+            axes.locator_params(axis="x", nbins=7)
+        else:
+            axes.set_xticks(np.arange(len(names)), names)
+    axes.spines[["top", "right"]].set_visible(False)
+    return finish(axes, f"Histogram of {result.column}, {result.spent}", result.claim)

@@ -1,43 +1,399 @@
-"""Released coefficients with their uncertainty, under the names that statsmodels uses."""
+"""Released coefficients with their uncertainty, under the names that statsmodels uses.
+
+Each name gives a value computed from released numbers, or `NotReleased` with its reason
+(`dpreg.results.base`). Everything here is post-processing and costs nothing. A result holds formula
+and schema, which are public, and never a row: from them its design is built whenever it is needed.
+
+Files of dpreg 0.2 hold a law of each coefficient given that the same release chose the model; these
+are read and printed here.
+
+Tested in `tests/results/test_regression.py` and `tests/test_statsmodels_names.py`.
+"""
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from dpreg.errors import ArgumentError, NotReleased
-from dpreg.results import designs, given_choice, inference, marks
-from dpreg.results.base import ERRORS_AS
-from dpreg.results.codecs import plain_mapping
-from dpreg.results.constraints import Constraints, linear_constraints
-from dpreg.results.contrast import Combinations, Contrast, Prediction
-from dpreg.results.named import StatsmodelsNames
-from dpreg.results.truncated import Truncated
+from dpreg.arrays import Floats
+from dpreg.errors import ArgumentError, NotReleased, shown
+from dpreg.formula.design import build_design
+from dpreg.paths import read_text
+from dpreg.results import contrast, inference, page, tables
+from dpreg.results.base import ERRORS_AS, NeverReleased, Released, WithoutRows
+from dpreg.results.claim import Look, ReleasedLook
+from dpreg.results.contrast import Constraints
+from dpreg.results.inference import Truncated
+from dpreg.results.saved import SCHEMA, Matrix, Vector
+from dpreg.results.summary import Summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["INTERVAL_METHODS", "RegressionResults"]
-
-Vector = NDArray[np.float64]
+    from dpreg.formula.matrix import Design
 
 INTERVAL_METHODS: Final = ("noise-aware", "bootstrap")
-_WHY: Final = 'method="{}" does not release it'
-_ARRAYS: Final = {
-    "coefficients": 1,
-    "covariance": 2,
-    "privacy_covariance": 2,
-    "sampling_errors": 1,
-    "privacy_errors": 1,
-    "interval_draws": 2,
-    "column_widths": 1,
-}
+_OF_COLUMNS: Final = (
+    *("coefficients", "covariance", "privacy_covariance", "sampling_errors", "privacy_errors"),
+    *("interval_draws", "column_widths"),
+)
+"""Arrays whose last dimension is that of the columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublicModel(WithoutRows):
+    """What is public of a fitted model: its names and its formula, and no row.
+
+    Attributes
+    ----------
+    formula : str
+    endog_names : str
+        The response.
+    exog_names : list of str
+        The columns of the model.
+    """
+
+    formula: str
+    endog_names: str
+    exog_names: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class StatsmodelsNames(NeverReleased, Released):
+    """What a regression and a selection with coefficients both have; of one without, `fit` is why.
+
+    Each name is of the coefficients that `_fitted` returns.
+    """
+
+    formula: str
+    schema: Annotated[Mapping[str, Any], SCHEMA]
+    method: str
+    clip: Fraction
+    center: bool
+    bounds: Mapping[str, str]
+    looks: tuple[Look, ...] = ()
+    releases: tuple[ReleasedLook, ...] = ()
+
+    def _fitted(self, name: str) -> RegressionResults:
+        raise NotImplementedError
+
+    @property
+    def model(self) -> PublicModel:
+        """The public part of the model: formula and names."""
+        fit = self._fitted("model")
+        return PublicModel(fit.formula, fit.endog_names, list(fit.exog_names))
+
+    @property
+    def params(self) -> pd.Series:
+        """The coefficients, in the user's units; NaN where the law given a choice has no median."""
+        fit = self._fitted("params")
+        if not fit.conditional:
+            return fit._series(fit.coefficients)
+        centers = np.array([law.center() for law in fit.conditional])
+        return fit._series(np.where(np.isfinite(centers), centers, np.nan))
+
+    @property
+    def bse(self) -> pd.Series:
+        """Standard errors: sampling error and privacy noise together."""
+        fit = self._fitted("bse")
+        return fit._series(inference.root(np.diag(fit.covariance)))
+
+    @property
+    def tvalues(self) -> pd.Series:
+        """Coefficient over standard error; statsmodels' name for z as well."""
+        fit = self._fitted("tvalues")
+        return fit._series(inference.z_values(fit.params.to_numpy(), fit.bse.to_numpy()))
+
+    @property
+    def pvalues(self) -> pd.Series:
+        """Two-sided p-values, by the law of `conf_int`."""
+        fit = self._fitted("pvalues")
+        if fit.conditional:
+            return fit._series(np.array([law.p_value() for law in fit.conditional]))
+        size = len(fit.exog_names)
+        alone = fit.combinations(np.eye(size)).pvalues(np.zeros(size))
+        return fit._series(np.minimum(alone * (fit.among or 1), 1.0))
+
+    @property
+    def rsquared(self) -> float:
+        """R-squared of a linear model, computed from the released matrix."""
+        return self._fitted("rsquared")._number("explained", "rsquared")
+
+    @property
+    def rsquared_adj(self) -> float:
+        """R-squared adjusted for the number of columns, where the number of rows is public."""
+        fit = self._fitted("rsquared_adj")
+        left = fit._number("error_df", "rsquared_adj")
+        rows = left + len(fit.exog_names)
+        unexplained = 1 - fit._number("explained", "rsquared_adj")
+        return float(1 - unexplained * (rows - fit.k_constant) / left)
+
+    @property
+    def scale(self) -> float:
+        """The residual variance, in squared units of the response."""
+        return self._fitted("scale")._number("error_variance", "scale")
+
+    @property
+    def mse_resid(self) -> float:
+        """The residual variance; the same as `scale`."""
+        return self._fitted("mse_resid")._number("error_variance", "mse_resid")
+
+    @property
+    def k_constant(self) -> int:
+        """1 if the model has an intercept, else 0."""
+        return int("Intercept" in self._fitted("k_constant").exog_names)
+
+    @property
+    def df_model(self) -> float:
+        """The number of columns less the intercept."""
+        fit = self._fitted("df_model")
+        return float(len(fit.exog_names) - fit.k_constant)
+
+    @property
+    def df_resid(self) -> float:
+        """The number of rows less the columns, where the number of rows is public."""
+        return self._fitted("df_resid")._number("error_df", "df_resid")
+
+    @property
+    def cov_type(self) -> str:
+        """Which errors these are, all with the noise in them.
+
+        "HC": robust; "cluster": robust, and clustered by person; "nonrobust": the model is taken to
+        be right.
+        """
+        if self.method != "adaptive":
+            return "nonrobust"
+        return "HC" if self.claim.person is None else "cluster"
+
+    @property
+    def cov_kwds(self) -> dict[str, str]:
+        """A description of `cov_params`."""
+        if self.method == "adaptive":
+            whose = "rows'" if self.cov_type == "HC" else "persons'"
+            told = f"The released spread of {whose} scores, and the noise"
+        elif self.kind == "glm":
+            told = "The spread of released scores, and the noise"
+        else:
+            told = "One residual variance, and the privacy noise"
+        return {"description": f"{told} by its public law."}
+
+    @property
+    def use_t(self) -> bool:
+        """Always False: the reference law is normal or that of the noise, never Student's t."""
+        return False
+
+    def remove_data(self) -> None:
+        """Do nothing: a released result holds no row to remove."""
+
+    @classmethod
+    def load(cls, fname: str | os.PathLike[str]) -> Self:
+        """Read a result that `save` wrote; `dpreg.load` reads results of every kind."""
+        return cls.from_json(read_text(fname))
+
+    def summary(
+        self,
+        alpha: float = 0.05,
+        *,
+        full: bool = False,
+        ratios: bool = False,
+        yname: str | None = None,
+        xname: Sequence[str] | None = None,
+        title: str | None = None,
+    ) -> Summary:
+        """Return the printable page; print it, or see its `as_html`, `as_latex`, `as_csv`.
+
+        Parameters
+        ----------
+        alpha : float
+            Intervals have level 1 - alpha.
+        full : bool
+            All tables, the budget and every note, where the page is otherwise one screen, and of
+            LaTeX the three columns of a paper.
+        ratios : bool
+            Of a family: odds ratios, or ratios of rates, as well.
+        yname, xname, title
+            Other names of the response and of the fitted columns, and another title.
+        """
+        if ratios and not self.kind.startswith("glm"):
+            raise ArgumentError("ratios belong to a family; a linear model has none.")
+        shown = self._renamed(yname, xname)
+        described = page.page(shown, inference.level(alpha), full=full, ratios=ratios)
+        return Summary(described.titled(title))
+
+    def summary2(
+        self,
+        yname: str | None = None,
+        xname: Sequence[str] | None = None,
+        title: str | None = None,
+        alpha: float = 0.05,
+    ) -> Summary:
+        """Return the page of `summary`."""
+        return self._fitted("summary2").summary(alpha, yname=yname, xname=xname, title=title)
+
+    def _renamed(self, yname: str | None, xname: Sequence[str] | None) -> Self:
+        """Return the same result under other names of the response and of the columns."""
+        raise NotImplementedError
+
+    def conf_int(self, alpha: float = 0.05, cols: ArrayLike | None = None) -> pd.DataFrame:
+        """Return intervals of level 1 - alpha, columns 0 and 1, by the law of `pvalues`.
+
+        A coefficient lies in its interval, and 0 lies outside exactly where the p-value is below
+        alpha. `cols` are the places of the coefficients that are wanted; default all. Where the
+        terms were chosen from the same look, alpha is shared among all columns on offer: then about
+        a share alpha of the intervals of chosen ones miss, at most, whatever was chosen.
+        """
+        fit, level = self._fitted("conf_int"), inference.level(alpha)
+        if fit.conditional:
+            limits = np.array([law.interval(level) for law in fit.conditional]).reshape(-1, 2)
+        else:
+            each = fit.combinations(np.eye(len(fit.exog_names)))
+            limits = each.intervals(level / (fit.among or 1))
+        table = fit.claim.marked(pd.DataFrame(limits, index=list(fit.exog_names)))
+        return table if cols is None else table.iloc[inference.places(cols, len(table))]
+
+    def cov_params(self) -> pd.DataFrame:
+        """Return the covariance of the coefficients, sampling and privacy noise together."""
+        fit = self._given("cov_params")
+        names = list(fit.exog_names)
+        return fit.claim.marked(pd.DataFrame(fit.covariance, names, names, copy=True))
+
+    def t_test(self, r_matrix: Constraints) -> contrast.Contrast:
+        """Test linear constraints on the coefficients, against the law of their errors.
+
+        Parameters
+        ----------
+        r_matrix : str, list of str, array, or tuple (R, q)
+            "bsqft - lat = 0", several between commas, or rows of R with R beta = q.
+        """
+        fit = self._given("t_test")
+        rows, target = contrast.linear_constraints(r_matrix, fit.exog_names)
+        return contrast.Contrast(fit.combinations(rows), target, fit.claim)
+
+    def wald_test(self, r_matrix: Constraints) -> contrast.WaldTest:
+        """Test linear constraints jointly, against the law of the errors.
+
+        Parameters
+        ----------
+        r_matrix : str, list of str, array, or tuple (R, q)
+            As for `t_test`. One constraint has the p-value that `t_test` gives it.
+        """
+        fit = self._given("wald_test")
+        rows, target = contrast.linear_constraints(r_matrix, fit.exog_names)
+        return contrast.WaldTest(*contrast.wald(fit.combinations(rows), target), fit.claim)
+
+    def wald_test_terms(
+        self, skip_single: bool = False, combine_terms: Sequence[str] | None = None
+    ) -> contrast.WaldTerms:
+        """Test for each term of the formula that all its coefficients are 0.
+
+        Parameters
+        ----------
+        skip_single : bool
+            Leave out terms of one column.
+        combine_terms : sequence of str, optional
+            Also test, for each text, all terms whose name contains it.
+        """
+        fit = self._given("wald_test_terms")
+        places = fit._term_places()
+        tested = {term: js for term, js in places.items() if len(js) > 1 or not skip_single}
+        for text in combine_terms or ():
+            tested[text] = [j for term, js in places.items() if text in term for j in js]
+            if not tested[text]:
+                raise ArgumentError(f"combine_terms: no term contains {text!r}.")
+        unit = np.eye(len(fit.exog_names))
+        lines = [
+            contrast.wald(fit.combinations(unit[js]), np.zeros(len(js))) for js in tested.values()
+        ]
+        table = pd.DataFrame(lines, list(tested), ["statistic", "pvalue", "df_constraint"])
+        return contrast.WaldTerms(fit.claim.marked(table))
+
+    def t_test_pairwise(
+        self,
+        term_name: str,
+        method: str | Sequence[str] = "hs",
+        alpha: float = 0.05,
+        factor_labels: Sequence[str] | None = None,
+    ) -> contrast.PairwiseTests:
+        """Test the differences between all pairs of levels of a factor.
+
+        Parameters
+        ----------
+        term_name : str
+            A term that is one factor with declared levels, such as "county" or "C(county)".
+        method : str or list of str
+            How p-values are corrected for the number of pairs, as in statsmodels' `multipletests`:
+            "hs" (Holm and Sidak), "bonferroni", "fdr_bh", ...
+        alpha : float
+            The level of the corrected tests.
+        factor_labels : sequence of str, optional
+            Other names for the levels, in their order.
+        """
+        fit = self._given("t_test_pairwise")
+        terms, levels = fit._term_places(), fit._design().levels_of(term_name)
+        if levels is None or term_name not in terms:
+            listed = ", ".join(map(repr, terms))
+            got = f"got {shown(term_name)}. The terms are {listed}."
+            raise ArgumentError(f"term_name must be a factor with levels; {got}")
+        labels = list(factor_labels or levels)
+        if len(labels) != len(levels):
+            raise ArgumentError(f"factor_labels must hold {len(levels)} names.")
+        columns = {fit.exog_names[j]: j for j in terms[term_name]}
+        rows = contrast.level_rows(columns, term_name, levels, len(fit.exog_names))
+        pairs = list(itertools.combinations(range(len(levels)), 2))
+        tests = fit.t_test(np.array([rows[j] - rows[i] for i, j in pairs]))
+        names = [f"{labels[j]}-{labels[i]}" for i, j in pairs]
+        return contrast.pairwise(tests, names, method, inference.level(alpha))
+
+    def predict(self, exog: pd.DataFrame | None = None) -> pd.Series:
+        """Return predicted means for the rows of a table: its index kept, NaN where a row has one.
+
+        Parameters
+        ----------
+        exog : DataFrame
+            A table of the analyst's own, with the raw columns of the formula.
+        """
+        fit = self._predicting()
+        rows = fit._rows(exog)
+        mean = inference.combined(rows.to_numpy(dtype=np.float64), fit.coefficients)
+        return fit.claim.marked_series(pd.Series(mean, index=rows.index))
+
+    def get_prediction(self, exog: pd.DataFrame | None = None) -> contrast.Prediction:
+        """Return predicted means with standard errors; see `Prediction.summary_frame`."""
+        fit = self._given("get_prediction")
+        rows, variance = fit._rows(exog), fit.error_variance
+        combinations = fit.combinations(rows.to_numpy(dtype=np.float64))
+        scale = float("nan") if variance is None else variance
+        return contrast.Prediction(combinations, rows.index, scale, fit.claim)
+
+    def _given(self, name: str) -> RegressionResults:
+        """Return the fit for what combines coefficients; raise where the same look chose them."""
+        fit = self._fitted(name)
+        if fit.among is None and not fit.conditional:
+            return fit
+        means = "" if fit.among is not None else ", or predict() for means without errors"
+        raise NotReleased(
+            f'{name} is not released: fit="same" gives each coefficient by itself, corrected for '
+            f"its choice, and no law for combinations. Use params, conf_int and pvalues{means}; or "
+            'fit="fresh", which has all of it.'
+        )
+
+    def _predicting(self) -> RegressionResults:
+        """Return the fit for means: they need the coefficients that were not chosen as well."""
+        fit = self._fitted("predict")
+        if fit.among is not None:
+            raise NotReleased(
+                'predict is not released: fit="same" gives coefficients as they are beside all '
+                'candidates, of which some were not chosen. Use fit="fresh".'
+            )
+        return fit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -123,7 +479,7 @@ class RegressionResults(StatsmodelsNames):
     endog_names: str
     exog_names: tuple[str, ...]
     coefficients: Vector
-    covariance: Vector
+    covariance: Matrix
     sampling_errors: Vector
     privacy_errors: Vector
     error_variance: float | None
@@ -135,29 +491,19 @@ class RegressionResults(StatsmodelsNames):
     ridged: bool = False
     ridge: float | None = None
     interval_method: str = "noise-aware"
-    interval_draws: Vector | None = None
+    interval_draws: Matrix | None = None
     complete_rows: float | None = None
     column_widths: Vector | None = None
-    privacy_covariance: Vector | None = None
+    privacy_covariance: Matrix | None = None
     noise_degrees: int | None = None
     weak: Mapping[str, str] = field(default_factory=dict)
     conditional: tuple[Truncated, ...] = ()
     design_formula: str | None = None
     among: int | None = None
 
-    def __post_init__(self) -> None:
-        """Make the fields plain, immutable values and check that they fit together."""
-        self._settle(("exog_names", "conditional"))
-        put = partial(object.__setattr__, self)
-        put("weak", plain_mapping(self.weak))
-        for name, ndim in _ARRAYS.items():
-            if (array := getattr(self, name)) is not None:
-                put(name, inference.read_only(array, ndim, name))
-        self._check()
-
     def _check(self) -> None:
         p = len(self.exog_names)
-        for name in _ARRAYS:
+        for name in _OF_COLUMNS:
             if (array := getattr(self, name)) is not None and array.shape[-1] != p:
                 raise ArgumentError(f"{name} does not match the {p} names in exog_names")
         if self.covariance.shape != (p, p):
@@ -174,18 +520,6 @@ class RegressionResults(StatsmodelsNames):
             raise ArgumentError(f"interval_method must be one of {INTERVAL_METHODS}")
         if (self.interval_draws is None) != (self.interval_method == "noise-aware"):
             raise ArgumentError('interval_draws belong only to interval_method="bootstrap"')
-
-    @property
-    def params(self) -> pd.Series:
-        """The coefficients, in the user's units; NaN where the law given a choice has no median."""
-        if self.conditional:
-            return self._series(given_choice.centers(self.conditional))
-        return self._series(self.coefficients)
-
-    @property
-    def bse(self) -> pd.Series:
-        """Standard errors: sampling error and privacy noise together."""
-        return self._series(inference.root(np.diag(self.covariance)))
 
     @property
     def bse_sampling(self) -> pd.Series:
@@ -207,78 +541,12 @@ class RegressionResults(StatsmodelsNames):
         """
         if self.method != "adaptive":
             raise NotReleased(f'marks belongs to method="adaptive"; this was "{self.method}".')
-        found = [marks.mark(self.weak.get(name)) for name in self.exog_names]
+        found = [tables.mark(self.weak.get(name)) for name in self.exog_names]
         return self.claim.marked_series(pd.Series(found, list(self.exog_names), dtype=object))
 
-    @property
-    def tvalues(self) -> pd.Series:
-        """Coefficient over standard error; statsmodels' name for z as well."""
-        return self._series(inference.z_values(self.params.to_numpy(), self.bse.to_numpy()))
-
-    @property
-    def pvalues(self) -> pd.Series:
-        """Two-sided p-values, by the law of `conf_int`."""
-        if self.conditional:
-            return self._series(given_choice.pvalues(self.conditional))
-        each = self.combinations(np.eye(len(self.exog_names)))
-        alone = each.pvalues(np.zeros(len(self.exog_names)))
-        return self._series(np.minimum(alone * (self.among or 1), 1.0))
-
-    @property
-    def rsquared(self) -> float:
-        """R-squared, computed from the released matrix."""
-        return _released(self.explained, "rsquared", _WHY.format(self.method))
-
-    @property
-    def scale(self) -> float:
-        """The residual variance, in squared units of the response."""
-        return _released(self.error_variance, "scale", _WHY.format(self.method))
-
-    @property
-    def df_model(self) -> float:
-        """The number of columns less the intercept."""
-        return float(len(self.exog_names) - ("Intercept" in self.exog_names))
-
-    @property
-    def df_resid(self) -> float:
-        """The number of rows less the columns, where the number of rows is public."""
-        return _released(self.error_df, "df_resid", "the number of rows is private")
-
-    def conf_int(self, alpha: float = 0.05, cols: ArrayLike | None = None) -> pd.DataFrame:
-        """Return intervals of level 1 - alpha, columns 0 and 1, by the law of `pvalues`.
-
-        A coefficient lies in its interval, and 0 lies outside exactly where the p-value is below
-        alpha. `cols` are the places of the coefficients that are wanted; default all. Where the
-        terms were chosen from the same look, alpha is shared among all columns on offer: then about
-        a share alpha of the intervals of chosen ones miss, at most, whatever was chosen.
-        """
-        laws, each = self.conditional, self.combinations(np.eye(len(self.exog_names)))
-        level = inference.level(alpha) / (self.among or 1)
-        limits = given_choice.intervals(laws, alpha) if laws else each.intervals(level)
-        table = self.claim.marked(pd.DataFrame(limits, index=list(self.exog_names)))
-        return table if cols is None else table.iloc[inference.places(cols, len(table))]
-
-    def cov_params(self) -> pd.DataFrame:
-        """Return the covariance of the coefficients, sampling and privacy noise together."""
-        given_choice.refuse(self, "cov_params")
-        names = list(self.exog_names)
-        return self.claim.marked(pd.DataFrame(self.covariance, names, names, copy=True))
-
-    def t_test(self, r_matrix: Constraints) -> Contrast:
-        """Test linear constraints on the coefficients, against the law of their errors.
-
-        Parameters
-        ----------
-        r_matrix : str, list of str, array, or tuple (R, q)
-            "bsqft - lat = 0", several between commas, or rows of R with R beta = q.
-        """
-        given_choice.refuse(self, "t_test")
-        rows, target = linear_constraints(r_matrix, self.exog_names)
-        return Contrast(self.combinations(rows), target, self.claim)
-
-    def combinations(self, rows: Vector) -> Combinations:
+    def combinations(self, rows: Floats) -> contrast.Combinations:
         """Return combinations r'beta for the rows r of an (m, p) array, with their law."""
-        return Combinations(
+        return contrast.Combinations(
             rows,
             self.coefficients,
             self.covariance,
@@ -286,27 +554,6 @@ class RegressionResults(StatsmodelsNames):
             self.privacy_covariance,
             self.noise_degrees,
         )
-
-    def predict(self, exog: pd.DataFrame | None = None) -> pd.Series:
-        """Return predicted means for the rows of a table: its index kept, NaN where a row has one.
-
-        Parameters
-        ----------
-        exog : DataFrame
-            A table of the analyst's own, with the raw columns of the formula.
-        """
-        given_choice.refuse_means(self)
-        rows = designs.design_rows(self, exog)
-        mean = inference.combined(rows.to_numpy(dtype=np.float64), self.coefficients)
-        return self.claim.marked_series(pd.Series(mean, index=rows.index))
-
-    def get_prediction(self, exog: pd.DataFrame | None = None) -> Prediction:
-        """Return predicted means with standard errors; see `Prediction.summary_frame`."""
-        given_choice.refuse(self, "get_prediction")
-        rows, variance = designs.design_rows(self, exog), self.error_variance
-        combinations = self.combinations(rows.to_numpy(dtype=np.float64))
-        scale = float("nan") if variance is None else variance
-        return Prediction(combinations, rows.index, scale, self.claim)
 
     def plot(self, ax: Axes | None = None, alpha: float = 0.05) -> Axes:
         """Draw the coefficients with their intervals; see `dpreg.results.plots.coefficients`."""
@@ -318,7 +565,44 @@ class RegressionResults(StatsmodelsNames):
     def _subject(self) -> str:
         return self.formula
 
-    def _series(self, values: Vector) -> pd.Series:
+    def _fitted(self, name: str) -> RegressionResults:
+        return self
+
+    def _number(self, field: str, name: str) -> float:
+        """Return a number of the fit, or raise NotReleased under the name that was asked for."""
+        value: float | None = getattr(self, field)
+        if value is None:
+            raise NotReleased(f"{name} is not released: {self._lacks(field)}.")
+        return value
+
+    def _lacks(self, field: str) -> str:
+        """Say why a number is not released."""
+        private = "the number of rows is private"
+        return private if field == "error_df" else f'method="{self.method}" does not release it'
+
+    def _design(self) -> Design:
+        formula = self.design_formula or self.formula
+        return build_design(formula, self.schema, keep=(), clip=self.clip, center=self.center)
+
+    def _rows(self, exog: pd.DataFrame | None, names: Sequence[str] | None = None) -> pd.DataFrame:
+        """Return design columns, by default the model's, for the rows of the analyst's table."""
+        if exog is None:
+            raise NotReleased("fitted values are not released: give predict() a table of your own.")
+        design = self._design()
+        place = {column.name: j for j, column in enumerate(design.columns)}
+        wanted = self.exog_names if names is None else names
+        if not place.keys() >= set(wanted):
+            raise ArgumentError("exog_names are not columns of the design of this formula")
+        return design.matrix(exog, [place[name] for name in wanted])
+
+    def _term_places(self) -> dict[str, list[int]]:
+        """Return each term's places in `exog_names`, in the order of the formula."""
+        design, places = self._design(), {name: j for j, name in enumerate(self.exog_names)}
+        named = {term.name: [design.columns[j].name for j in term.columns] for term in design.terms}
+        found = {term: [places[n] for n in names if n in places] for term, names in named.items()}
+        return {term: columns for term, columns in found.items() if columns}
+
+    def _series(self, values: Floats) -> pd.Series:
         return self.claim.marked_series(pd.Series(values, list(self.exog_names), copy=True))
 
     def _renamed(self, yname: str | None, xname: Sequence[str] | None) -> Self:
@@ -330,9 +614,3 @@ class RegressionResults(StatsmodelsNames):
         new = dict(zip(self.exog_names, names, strict=True))
         weak = {new[name]: why for name, why in self.weak.items()}
         return replace(self, endog_names=yname or self.endog_names, exog_names=names, weak=weak)
-
-
-def _released(value: float | None, name: str, reason: str) -> float:
-    if value is not None:
-        return value
-    raise NotReleased(f"{name} is not released: {reason}.")

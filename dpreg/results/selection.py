@@ -1,30 +1,27 @@
-"""A released selection: which terms a differentially private mechanism chose, and how."""
+"""A released selection: which terms a differentially private mechanism chose, and how.
+
+Tested in `tests/results/test_selection.py` and `tests/api/test_select_family.py`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, NotReleased, shown
 from dpreg.results import inference
-from dpreg.results.codecs import HUGE, plain_mapping
-from dpreg.results.constraints import Constraints
-from dpreg.results.contrast import Contrast, Prediction
-from dpreg.results.named import StatsmodelsNames
-from dpreg.results.regression import RegressionResults
+from dpreg.results.glm import FamilyNames, GLMResults
+from dpreg.results.regression import RegressionResults, StatsmodelsNames
+from dpreg.results.saved import HUGE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["SelectionResults"]
 
 Number = Fraction | float
 
@@ -136,20 +133,6 @@ class SelectionResults(StatsmodelsNames):
     stabilities: Mapping[str, float] = field(default_factory=dict)
     certified: bool | None = None
 
-    def __post_init__(self) -> None:
-        """Make the fields plain, immutable values and check that they fit together."""
-        self._settle(("candidates", "kept", "reported", "best"))
-        put = partial(object.__setattr__, self)
-        put("models", tuple(tuple(model) for model in self.models))
-        put("columns", {term: tuple(names) for term, names in self.columns.items()})
-        put("alternatives", tuple(tuple(group) for group in self.alternatives))
-        for name in ("levels", "choice_errors", "stabilities"):
-            put(name, plain_mapping(getattr(self, name)))
-        for name in ("radius", "phi", "psi", "sigma2"):
-            if isinstance(getattr(self, name), int):
-                put(name, Fraction(getattr(self, name)))
-        self._check()
-
     def _check(self) -> None:
         terms = set(self.kept + self.candidates)
         if len(terms) < len(self.kept) + len(self.candidates):
@@ -208,11 +191,8 @@ class SelectionResults(StatsmodelsNames):
         In units of the columns: they say which effects would have been seen. NaN for terms of
         several columns, and where the look says nothing.
         """
-        if not self.levels:
-            return self._of_looks("level_errors", {})
-        return self._of_looks(
-            "level_errors", {term: self.choice_errors.get(term, np.nan) for term in self.levels}
-        )
+        errors = {term: self.choice_errors.get(term, np.nan) for term in self.levels}
+        return self._of_looks("level_errors", errors)
 
     @property
     def stability(self) -> pd.Series:
@@ -225,46 +205,6 @@ class SelectionResults(StatsmodelsNames):
         return self._of_looks("stability", self.stabilities)
 
     @property
-    def params(self) -> pd.Series:
-        """The coefficients of the selected model; this and what follows needs `fit`."""
-        return self._fitted("params").params
-
-    @property
-    def bse(self) -> pd.Series:
-        """Standard errors: sampling error and privacy noise together."""
-        return self._fitted("bse").bse
-
-    @property
-    def tvalues(self) -> pd.Series:
-        """Coefficient over standard error; statsmodels' name for z as well."""
-        return self._fitted("tvalues").tvalues
-
-    @property
-    def pvalues(self) -> pd.Series:
-        """Two-sided p-values, by the law of `conf_int`."""
-        return self._fitted("pvalues").pvalues
-
-    @property
-    def rsquared(self) -> float:
-        """R-squared of the selected model."""
-        return self._fitted("rsquared").rsquared
-
-    @property
-    def scale(self) -> float:
-        """The residual variance of the selected model."""
-        return self._fitted("scale").scale
-
-    @property
-    def df_model(self) -> float:
-        """The number of columns less the intercept."""
-        return self._fitted("df_model").df_model
-
-    @property
-    def df_resid(self) -> float:
-        """The number of rows less the columns, where the number of rows is public."""
-        return self._fitted("df_resid").df_resid
-
-    @property
     def endog_names(self) -> str:
         """The response; statsmodels' name for it."""
         return self.response
@@ -274,29 +214,8 @@ class SelectionResults(StatsmodelsNames):
         """The design columns of the selected model."""
         if self.regression is not None:
             return list(self.regression.exog_names)
-        return [
-            name for term in self.best or self.selected for name in self.columns.get(term, (term,))
-        ]
-
-    def conf_int(self, alpha: float = 0.05, cols: ArrayLike | None = None) -> pd.DataFrame:
-        """Return intervals of level 1 - alpha, columns 0 and 1; see `RegressionResults`."""
-        return self._fitted("conf_int").conf_int(alpha, cols)
-
-    def cov_params(self) -> pd.DataFrame:
-        """Return the covariance of the coefficients."""
-        return self._fitted("cov_params").cov_params()
-
-    def t_test(self, r_matrix: Constraints) -> Contrast:
-        """Test linear constraints on the coefficients."""
-        return self._fitted("t_test").t_test(r_matrix)
-
-    def predict(self, exog: pd.DataFrame | None = None) -> pd.Series:
-        """Return predicted means for the rows of a table of the analyst's own."""
-        return self._fitted("predict").predict(exog)
-
-    def get_prediction(self, exog: pd.DataFrame | None = None) -> Prediction:
-        """Return predicted means with standard errors."""
-        return self._fitted("get_prediction").get_prediction(exog)
+        terms = self.best or self.reported
+        return [name for term in terms for name in self.columns.get(term, (term,))]
 
     def plot(self, kind: str | None = None, ax: Axes | None = None) -> Axes:
         """Draw the result.
@@ -342,3 +261,32 @@ class SelectionResults(StatsmodelsNames):
                 f"dp_ols({self.selected_formula!r}, ...)."
             )
         return self.regression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class GLMSelectionResults(FamilyNames, SelectionResults):
+    """Terms of a generalised linear model, selected with differential privacy.
+
+    What `SelectionResults` has for "adaptive" holds here too.
+
+    Parameters
+    ----------
+    family : {"binomial", "poisson", "quasipoisson"}
+    link : {"logit", "log"}
+    converged : bool
+        Whether the last look that chose asked for a small step only.
+    offset, trials : str or None
+        The terms of known slope, and of the number of trials, as `GLMResults` names them: they are
+        in every model.
+    regression : GLMResults or None
+        The coefficients of `best`; None with `fit=None`.
+    """
+
+    kind: ClassVar[str] = "glm-selection"
+
+    family: str
+    link: str
+    converged: bool
+    offset: str | None = None
+    trials: str | None = None
+    regression: GLMResults | None = None

@@ -4,10 +4,10 @@ The meaning of a cell depends on the cell and on how its column is declared, nev
 `dpreg.cells` says what each kind of cell means. What a pass is: `dpreg.sources.base`.
 
 Names of columns are public facts, and dtypes are not: what is public about a table, and what
-enforces it, is `dpreg.sources.public`.
+enforces it, is there too.
 
-One module a kind of table: `table` for pandas and mappings, `arrow` for Arrow streams, `files` for
-Parquet and CSV, `opened` for callables, `dask` and `spark` for clusters. The libraries that these
+One module a kind of table: `table` for pandas, mappings and callables, `arrow` for Arrow streams
+and Parquet, `csv_files`, `dask` and `spark` for clusters. The libraries that these
 need are imported when such a table comes along, and not before.
 """
 
@@ -19,23 +19,10 @@ from collections.abc import Mapping
 import pandas as pd
 
 from dpreg.errors import ArgumentError
-from dpreg.sources.base import Chunk, Integers, Source, Tally
-from dpreg.sources.local import CHUNK_ROWS, LocalSource, Piece
-from dpreg.sources.public import check_columns
-from dpreg.sources.table import TableSource, frame_source, mapping_source
+from dpreg.sources.base import Chunk, Integers, LocalSource, Piece, Source
+from dpreg.sources.table import OpenedSource, frame_source, mapping_source
 
-__all__ = [
-    "CHUNK_ROWS",
-    "Chunk",
-    "Integers",
-    "LocalSource",
-    "Piece",
-    "Source",
-    "TableSource",
-    "Tally",
-    "as_source",
-    "check_columns",
-]
+__all__ = ["Chunk", "Integers", "LocalSource", "Piece", "Source", "as_source"]
 
 
 def as_source(data: object, *, hold: bool = True) -> Source:
@@ -57,7 +44,7 @@ def as_source(data: object, *, hold: bool = True) -> Source:
         - Source.
     hold : bool
         Whether a call that goes through the rows several times may keep those of text, streams,
-        queries and functions (`dpreg.sources.held`): what it needs of up to 512 MB in memory, of
+        queries and functions (`dpreg.sources.kept`): what it needs of up to 512 MB in memory, of
         more in a temporary file that nobody else can open and that goes with the call. Otherwise
         they are read anew for each pass, and what can be read once serves for one.
 
@@ -110,9 +97,7 @@ def _source(data: object) -> Source:
 
         return stream_source(data)
     if callable(data):
-        from dpreg.sources.opened import opened_source
-
-        return opened_source(data, as_source)
+        return OpenedSource(data, as_source)
     raise ArgumentError(
         f"data is a {type(data).__name__}: give a pandas DataFrame, a mapping of names to arrays, "
         "the path of a Parquet or CSV file, an Arrow, Polars or DuckDB table, a Dask or Spark "

@@ -18,11 +18,19 @@ from numpy.typing import NDArray
 
 from dpreg.cells import Kind, number
 from dpreg.columns import Boolean, Categorical, ColumnType, Numeric, PersonId, Unbounded
-from dpreg.sources.arrow_library import compute, pa
+from dpreg.errors import ArgumentError
 from dpreg.sources.base import Chunk
-from dpreg.sources.meaning import Meaning, Values, meaning_of
+from dpreg.sources.numpy_cells import Meaning, Values, meaning_of
 
-__all__ = ["ArrayReader", "arrow_reader", "batch_reader", "kind_of_arrow"]
+try:
+    import pyarrow
+    import pyarrow.compute as compute
+except ImportError as missing:
+    raise ArgumentError(
+        "this kind of table is read through pyarrow, which is not installed: "
+        "pip install 'dpreg[arrow]'"
+    ) from missing
+pa = pyarrow
 
 ArrayReader: TypeAlias = Callable[[Any], Values]
 """Reads a pyarrow Array of one type."""

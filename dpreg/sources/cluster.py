@@ -6,6 +6,20 @@ Its text may quote rows (a user's own plan says what it likes), so neither the t
 exception itself, which a traceback or a debugger would show as the cause, goes along. Workers
 shield what dpreg does there in the same way; what a plan's own steps put into an engine's log is
 the plan's.
+
+Rows of persons (`dpreg.sources.persons`) are read where they are and sent on as numbers that
+float64 holds exactly, so that nobody rounds them; the engine's shuffle, by a part of the keyed hash
+of the id, brings the rows of a person together; `keep` does the rest, as for any table. Which rows
+of a person are kept follows from that person's rows alone, and not from what else is in the
+partition, so that a partition that is computed anew is the same.
+
+Statement. Every chunk of a pass over a `SpreadSource` holds all kept rows of each of its persons.
+
+Proof. The shuffle brings all rows of a person into one partition, which one task reads; it gathers
+them all before it makes a `KeptSource` of them, and that source's chunks are such. QED
+
+Tested in `tests/sources/test_cluster.py`, `tests/sources/test_persons.py`,
+`tests/sources/test_dask.py` and `tests/sources/test_spark.py`.
 """
 
 from __future__ import annotations
@@ -14,17 +28,33 @@ import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from importlib import metadata
+from typing import ClassVar, Final, TypeVar
 
-from dpreg.columns import ColumnType
+import numpy as np
+from numpy.typing import NDArray
+
+from dpreg.cells import Kind
+from dpreg.columns import ColumnType, Unbounded
 from dpreg.errors import DataError
-from dpreg.sources.base import Chunk, Integers, NamedSource, Tally, tallied
-from dpreg.sources.persons import Persons
-from dpreg.sources.words import Words, pack, unpack
-
-__all__ = ["ClusterSource", "EngineFailure", "Finished", "PartitionTally", "shielded"]
+from dpreg.sources.base import (
+    CHUNK_ROWS,
+    Chunk,
+    Integers,
+    Source,
+    Tally,
+    find_column,
+    tallied,
+)
+from dpreg.sources.kept import KeptSource
+from dpreg.sources.persons import PERSON, Persons, keep, matrix_of
 
 _T = TypeVar("_T")
+
+_OURS: Final = metadata.version("dpreg")
+
+HASH: Final = ("hash0", "hash1", "hash2")
+"""Columns of a sent row that hold a person's hash, in parts of at most 48 bits."""
 
 
 class EngineFailure(DataError):
@@ -42,6 +72,35 @@ def shielded(engine: str, work: Callable[[], _T]) -> _T:
     raise EngineFailure(failed)  # here, where no exception is under way that it could hold
 
 
+def version_teller() -> Callable[[], str]:
+    """Return a function that tells which dpreg a Python has; it is sent whole, as it may have none.
+
+    Another version may send vectors of another shape or meaning, and the pass fails when the ledger
+    has been charged. Versions are public. Workers that join later are not asked.
+    """
+
+    def version() -> str:
+        from importlib import metadata
+
+        try:
+            return metadata.version("dpreg")
+        except metadata.PackageNotFoundError:
+            return ""
+
+    return version
+
+
+def check_versions(engine: str, ask: Callable[[], Iterable[str]]) -> None:
+    """Refuse, before anything is charged, workers without the dpreg of this process."""
+    others = sorted(set(shielded(engine, ask)) - {_OURS})
+    if others:
+        told = " and ".join(f"dpreg {other}" if other else "no dpreg" for other in others)
+        raise DataError(
+            f"this process has dpreg {_OURS}, and workers of {engine} have {told}: install the "
+            "same version for all of them"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionTally:
     """What a worker does with the rows of one partition.
@@ -55,9 +114,9 @@ class PartitionTally:
     columns: dict[str, ColumnType]
     tally: Tally
 
-    def of(self, chunks: Iterable[Chunk], start: int = 0) -> Words:
+    def of(self, chunks: Iterable[Chunk], start: int = 0) -> Integers:
         """Return the tally of chunks, the first row of which is in place `start`."""
-        return pack(tallied(self.tally, _placed(chunks, start)))
+        return tallied(self.tally, _placed(chunks, start))
 
 
 def _placed(chunks: Iterable[Chunk], start: int) -> Iterator[tuple[int, Chunk]]:
@@ -90,30 +149,17 @@ class Finished:
 
     def close(self, parts: int | None = None) -> None:
         """Tell of the rest, where all went well, and listen to no late report."""
+        self.report(range(parts or 0))
         with self._lock:
-            rest = 0 if parts is None else parts - len(self._known)
-            if rest > 0 and self._advance is not None and not self._over:
-                self._advance(rest)
             self._over = True
 
 
-class ClusterSource(NamedSource):
+class ClusterSource(Source):
     """A source whose rows are where an engine keeps them. See `Source` for what it promises."""
 
-    __slots__ = ()
-
+    unit = "partition"
     engine: ClassVar[str]
     """The engine's name in messages."""
-
-    @property
-    def rows(self) -> None:
-        """None: only a pass would tell."""
-        return None
-
-    @property
-    def unit(self) -> str:
-        """What one part is called, in the singular."""
-        return "partition"
 
     def count(self) -> int:
         """Count the rows where they are."""
@@ -132,26 +178,149 @@ class ClusterSource(NamedSource):
         work = PartitionTally(dict(columns), tally)
         finished = Finished(advance)
         try:
-            words = shielded(self.engine, lambda: self._total(work, positions, finished))
+            vector = shielded(self.engine, lambda: self._total(work, positions, finished))
             finished.close(self.parts)
         finally:
             finished.close()
-        return unpack(pack(tally(())) if words is None else words)
+        return tally(()) if vector is None else vector
+
+    def kept(self, columns: Mapping[str, ColumnType], persons: Persons) -> SpreadSource:
+        """Return the rows that are kept of each person, of the columns that a call uses.
+
+        Nothing is computed yet.
+        """
+        read = persons.read_with(columns)
+        self._check(read)
+        return SpreadSource(
+            self._together(Sending(read, tuple(columns), persons)), columns, persons
+        )
 
     @abstractmethod
-    def limited(self, columns: Mapping[str, ColumnType], persons: Persons) -> ClusterSource:
-        """Return the rows that are kept of each person, by a group-by of the engine's own.
-
-        Nothing is computed yet. Columns of numbers: "c0", "c1", ... in the order of `columns`,
-        which `Persons.read_with` made, without that of ids; "coin"; and "person", which numbers the
-        persons of a partition. All rows of a person are in one partition, one after the other, and
-        it comes in that order.
-        """
+    def _together(self, sending: Sending) -> ClusterSource:
+        """Return what `sending` makes of the rows, with all of a person's in one partition."""
 
     @abstractmethod
     def _count(self) -> int:
         """Count the rows."""
 
     @abstractmethod
-    def _total(self, work: PartitionTally, positions: bool, finished: Finished) -> Words | None:
+    def _total(self, work: PartitionTally, positions: bool, finished: Finished) -> Integers | None:
         """Add what `work` makes of each partition; None where there is none with a row."""
+
+
+# ---- rows of persons -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """What a worker sends on of some rows: those with an id, as numbers.
+
+    Attributes
+    ----------
+    columns : dict of str to ColumnType
+        What is read.
+    names : tuple of str
+        The columns that the call uses.
+    persons : Persons
+    """
+
+    columns: dict[str, ColumnType]
+    names: tuple[str, ...]
+    persons: Persons
+
+    @property
+    def labels(self) -> list[str]:
+        """Names of what is sent: parts of the hash, and the call's columns by their places."""
+        return [*HASH, *(f"c{place}" for place in range(len(self.names)))]
+
+    def __call__(self, chunk: Chunk) -> dict[str, NDArray[np.float64]]:
+        """Write the rows of a chunk."""
+        rows = matrix_of(chunk, self.names, self.persons.column)
+        high, low = np.ascontiguousarray(rows[:, :2].T).view(np.uint64)
+        parts = (high >> 16, (high & 0xFFFF) << 32 | low >> 32, low & 0xFFFFFFFF)
+        cells = [*(part.astype(np.float64) for part in parts), *rows[:, 2:].T]
+        return dict(zip(self.labels, cells, strict=True))
+
+
+def _received(chunk: Chunk) -> NDArray[np.float64]:
+    """Return rows as `matrix_of` wrote them before they were sent."""
+    first, middle, last = (chunk[name].astype(np.uint64) for name in HASH)
+    ids = (first << 16 | middle >> 32, (middle & 0xFFFFFFFF) << 32 | last)
+    cells = [column for name, column in chunk.items() if name not in HASH]
+    one_nan = (np.where(np.isnan(column), np.nan, column) for column in cells)
+    return np.column_stack([*(half.view(np.float64) for half in ids), *one_nan])
+
+
+@dataclass(frozen=True, slots=True)
+class _KeptTally:
+    """A tally of what is kept of a partition's rows, which come as they were sent."""
+
+    tally: Tally
+    columns: dict[str, ColumnType]
+    every: dict[str, ColumnType]
+    persons: Persons
+
+    def __call__(self, chunks: Iterable[tuple[int, Chunk]]) -> Integers:
+        parts = [_received(chunk) for _, chunk in chunks]
+        rows = np.concatenate([*parts, np.empty((0, len(HASH) - 1 + len(self.every)))])
+        kept = KeptSource([keep(rows, self.persons.rows, self.persons.key)], self.every)
+        return self.tally((0, piece.chunk()) for piece in kept._pieces(self.columns, CHUNK_ROWS))
+
+
+class SpreadSource(Source):
+    """Kept rows on a cluster.
+
+    Parameters
+    ----------
+    sent : ClusterSource
+        Rows as they were sent, with all of a person's in one partition.
+    columns : mapping of str to ColumnType
+        All that the call uses.
+    persons : Persons
+    """
+
+    def __init__(
+        self, sent: ClusterSource, columns: Mapping[str, ColumnType], persons: Persons
+    ) -> None:
+        self.names = tuple(columns)
+        self.parts, self.unit = sent.parts, sent.unit
+        self._sent, self._columns, self._persons = sent, dict(columns), persons
+        self._known: int | None = None
+
+    @property
+    def person_count(self) -> int:
+        """Number of ids, counted where they are; private under add-remove."""
+        if self._known is None:
+            self._known = int(self.total({}, _count_persons)[0])
+        return self._known
+
+    def kind(self, name: str) -> Kind:
+        """Return "numeric", whatever the table calls the column."""
+        find_column(self.names, name)
+        return "numeric"
+
+    def count(self) -> int:
+        """Count the kept rows where they are."""
+        return int(self.total({}, _count_rows)[0])
+
+    def total(
+        self,
+        columns: Mapping[str, ColumnType],
+        tally: Tally,
+        *,
+        positions: bool = False,
+        advance: Callable[[int], object] | None = None,
+    ) -> Integers:
+        """Make one pass where the rows are; see `Source.total`. No row has a place."""
+        assert not positions
+        work = _KeptTally(tally, dict(columns), self._columns, self._persons)
+        return self._sent.total(dict.fromkeys(self._sent.names, Unbounded()), work, advance=advance)
+
+
+def _count_persons(chunks: Iterable[tuple[int, Chunk]]) -> Integers:
+    """Count persons, in chunks that hold whole ones."""
+    return np.array([sum(int(chunk[PERSON][-1]) + 1 for _, chunk in chunks)], dtype=np.int64)
+
+
+def _count_rows(chunks: Iterable[tuple[int, Chunk]]) -> Integers:
+    return np.array([sum(len(chunk[PERSON]) for _, chunk in chunks)], dtype=np.int64)

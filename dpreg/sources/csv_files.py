@@ -20,7 +20,10 @@ for none, the block is parsed anew as text, and the column stays text in the blo
 block with quotes is parsed as it is; only if that made fewer rows than it has lines are those with
 an open quote looked for, taken out, and the block parsed anew.
 
-Tested in `tests/sources/test_files.py`.
+Where a file is cut into blocks changes nothing: each line comes in one block, and one longer than
+16 MB, its end apart, in none.
+
+Tested in `tests/sources/test_files.py` and `tests/sources/test_csv_quotes.py`.
 """
 
 from __future__ import annotations
@@ -28,36 +31,41 @@ from __future__ import annotations
 import math
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from dpreg.cells import Kind, number
 from dpreg.columns import ColumnType, Numeric, Unbounded
 from dpreg.errors import DataError
-from dpreg.running import threads as threads_allowed
-from dpreg.sources.arrow_batches import batch_pieces, guarded, guarded_batches
-from dpreg.sources.arrow_cells import batch_reader
-from dpreg.sources.arrow_library import pa
-from dpreg.sources.base import find_column
-from dpreg.sources.csv_blocks import MARK, Malformed, line_blocks
-from dpreg.sources.csv_quotes import is_line_by_line, without_open_quotes
-from dpreg.sources.local import LocalSource, Piece
-from dpreg.sources.meaning import missing_chunk
-from dpreg.sources.stamps import check_same, stamp
+from dpreg.paths import check_same, stamp
+from dpreg.running import threads
+from dpreg.sources.arrow import batch_pieces
+from dpreg.sources.arrow_cells import pa
+from dpreg.sources.base import LocalSource, Piece, find_column, guarded, guarded_items, slices
+from dpreg.sources.numpy_cells import missing_chunk
 
-__all__ = ["CsvSource"]
-
+MARK = b"\xef\xbb\xbf"  # that some programs put before UTF-8
+_BLOCK = 1 << 21  # bytes read at a time
 _HEADER_BLOCK = 1 << 16
+_LONGEST_ROW = 1 << 24
 _MOST_THREADS = 8
 _TEXT = pa.large_string()
 
+LINE_END = re.compile(rb"\r\n|\r|\n")
 _HEADER = re.compile(rb"[\r\n]*+[^\r\n]++(?:\r\n|\r|\n|\Z)")
+# A cell in quotes, opened where a cell starts, up to the end of its line where it is not closed.
+_QUOTED = re.compile(rb'(?:^|[,\r\n])"[^"\r\n]*+(?:""[^"\r\n]*+)*+(?P<close>"?)')
+
+Parsed: TypeAlias = tuple[list[Any], int]
+"""Record batches of a block's rows, and how many of its lines make no row of them."""
 
 
 class CsvSource(LocalSource):
     """A source of CSV files of the same columns, in any order, one file after the other.
+
+    Names are those of the first file; parts are files.
 
     Parameters
     ----------
@@ -71,37 +79,13 @@ class CsvSource(LocalSource):
         file is damaged, or not what it was when it was opened: the ledger stays charged.
     """
 
-    __slots__ = ("_headers", "_paths", "_stamps")
+    unit = "file"
+    fleeting = True  # text takes longer to parse than to sum
 
     def __init__(self, paths: Sequence[str]) -> None:
-        self._paths = tuple(paths)
-        self._stamps = tuple(stamp(path) for path in self._paths)
-        self._headers = tuple(_header(path) for path in self._paths)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Column names of the first file, repeats included."""
-        return self._headers[0]
-
-    @property
-    def rows(self) -> None:
-        """Not known before a pass."""
-        return None
-
-    @property
-    def parts(self) -> int:
-        """Files."""
-        return len(self._paths)
-
-    @property
-    def unit(self) -> str:
-        """What one part is called."""
-        return "file"
-
-    @property
-    def fleeting(self) -> bool:
-        """Text takes longer to parse than to sum."""
-        return True
+        self._files = [(path, stamp(path), _header(path)) for path in paths]
+        self.names = self._files[0][2]
+        self.parts = len(self._files)
 
     def kind(self, name: str) -> Kind:
         """Return "object", whatever the cells.
@@ -111,84 +95,191 @@ class CsvSource(LocalSource):
         DataError
             Where the name is absent or repeated in one of the files.
         """
+        first = self._files[0][0]
         if name not in self.names:
             # Without the names that it has: a file without a header would show its first row.
-            raise DataError(f"the first line of {self._paths[0]} names no column {name!r}")
+            raise DataError(f"the first line of {first} names no column {name!r}")
         find_column(self.names, name)
-        for path, header in zip(self._paths, self._headers, strict=True):
+        for path, _, header in self._files:
             if header.count(name) != 1:
-                raise DataError(f"{self._paths[0]} has a column {name!r} and {path} has not")
+                raise DataError(f"{first} has a column {name!r} and {path} has not")
         return "object"
 
-    def count(self) -> int:
-        """Count the rows by parsing the files, without a look at a cell."""
-        total = 0
-        for path, header in zip(self._paths, self._headers, strict=True):
-            malformed = Malformed()
-            for batch in _batches(path, header, _Columns(header[:1]), malformed):
-                total += batch.num_rows
-            total += malformed.rows
-        return total
-
     def _pieces(self, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
-        missing = partial(missing_chunk, columns)
-        for part, (path, header) in enumerate(zip(self._paths, self._headers, strict=True)):
-            check_same(path, self._stamps[part])
-            malformed, read, schema = Malformed(), None, None
-            for batch in _batches(path, header, _Columns.of(columns), malformed):
-                if read is None or batch.schema != schema:
-                    read, schema = batch_reader(batch.schema, columns), batch.schema
-                yield from batch_pieces(batch, read, size, part)
-            for start in range(0, malformed.rows, size):
-                rows = min(size, malformed.rows - start)
-                yield Piece(rows, partial(missing, rows), part)
+        for part, (path, first, header) in enumerate(self._files):
+            check_same(path, first)
+            spoilt = 0
 
-    def __repr__(self) -> str:
-        """Show names and kinds; whether all files have them is another question."""
-        return f"Source({', '.join(f'{name}: object' for name in self.names)})"
+            def batches() -> Iterator[tuple[int, Any]]:
+                nonlocal spoilt
+                for found, lines in _parsed_blocks(path, _Parser(header, columns)):  # noqa: B023
+                    spoilt += lines
+                    yield from ((part, batch) for batch in found)  # noqa: B023
+
+            yield from batch_pieces(batches(), columns, size)
+            for rows in slices(spoilt, size):
+                missing = partial(missing_chunk, columns, rows.stop - rows.start)
+                yield Piece(rows.stop - rows.start, missing, part)
 
 
-class _Columns:
-    """Columns of a file that are read, and which of them are parsed as numbers so far."""
+def _header(path: str) -> tuple[str, ...]:
+    failed = f"{path} cannot be read as CSV, or has no line with a header"
+    blocks = line_blocks(path, _HEADER_BLOCK)
+    block, _ = guarded(lambda: next(blocks, (b"", 0)), failed)
+    blocks.close()
+    line = _HEADER.match(block)
+    first = line[0].lstrip(b"\r\n") if line else b""
+    names: list[str] = guarded(lambda: _parsed(first, None, {})[0].column_names, failed)
+    if any(letter in name for name in names for letter in "\0\ufffd"):
+        raise DataError(f"{failed} in UTF-8")
+    if any(math.isfinite(number(name)) for name in names):
+        # Not which: a row must not end in a message.
+        raise DataError(
+            f"the first line of {path} holds numbers, where the names of the columns must be: "
+            "write a header above the rows"
+        )
+    return tuple(names)
 
-    __slots__ = ("names", "numbers")
 
-    def __init__(self, names: Sequence[str], numbers: Sequence[str] = ()) -> None:
-        self.names = [*names]
-        self.numbers = frozenset(numbers)
+# ---- lines ---------------------------------------------------------------------------------------
 
-    @classmethod
-    def of(cls, columns: Mapping[str, ColumnType]) -> _Columns:
-        """Parse as numbers what is declared so, or not at all."""
-        numbers = [n for n, how in columns.items() if isinstance(how, Numeric | Unbounded)]
-        return cls([*columns], numbers)
 
-    def parsed(
-        self, block: memoryview | bytes, header: Sequence[str], malformed: Malformed
-    ) -> list[Any]:
+def line_blocks(path: str, size: int = _BLOCK) -> Generator[tuple[bytes, int]]:
+    """Cut a file into blocks of whole lines, in this thread; count those that are too long.
+
+    pyarrow's own streams read ahead in threads that outlive a reader, and Python does not end
+    well while such a thread calls it: for a handler of malformed rows, or for a file's bytes.
+
+    Yields
+    ------
+    block : bytes
+        Lines, each with its end.
+    spoilt : int
+        How many further lines are too long.
+    """
+    with pa.input_stream(path, compression="detect") as stream:
+        rest, held = b"", stream.read(len(MARK)).removeprefix(MARK)
+        more, too_long = True, False
+        while more:
+            fresh = stream.read(size)
+            block, more = rest + held + fresh, bool(fresh)
+            # No line ends between a carriage return and its line feed, which may come next.
+            whole = len(block) - (more and block.endswith(b"\r"))
+            block, held = block[:whole], block[whole:]
+            first = LINE_END.search(block, len(rest))
+            if first is None:
+                rest = b"" if too_long else block
+                if len(rest) > _LONGEST_ROW:
+                    rest, too_long = b"", True
+                    yield b"", 1
+                continue
+            begin = spoilt = 0
+            # Only the line that began in what was read before can be too long now.
+            if too_long or first.start() > _LONGEST_ROW:
+                begin, spoilt, too_long = first.end(), int(not too_long), False
+            end = after_last_line(block, begin, len(block)) or begin
+            yield _utf8(block[begin:end]), spoilt
+            rest = block[end:]
+    if rest:
+        yield _utf8(rest + b"\n"), 0
+
+
+def after_last_line(block: bytes, start: int, stop: int) -> int:
+    """Return the place after the last end of a line in `block[start:stop]`; 0 where none is."""
+    return max(block.rfind(b"\n", start, stop), block.rfind(b"\r", start, stop)) + 1
+
+
+def _utf8(block: bytes) -> bytes:
+    """Replace text that is not UTF-8: pyarrow prints the bytes of a malformed row that has some."""
+    try:
+        if not block.isascii():
+            block.decode()
+    except UnicodeDecodeError:
+        return block.decode(errors="replace").encode()
+    return block
+
+
+def without_open_quotes(block: bytes) -> tuple[bytes, int]:
+    """Take out the lines with a quote that is open at their end, and count them.
+
+    Parameters
+    ----------
+    block : bytes
+        Whole lines.
+    """
+    kept, start, lines = [], 0, 0
+    for cell in _QUOTED.finditer(block):
+        if not cell["close"]:
+            first = after_last_line(block, 0, cell.start() + (block[cell.start()] in b"\r\n"))
+            end = LINE_END.search(block, cell.end())
+            before = block[start:first]
+            # A carriage return must not become one end of a line with a line feed that comes next.
+            kept.append(before + b"\n" if before.endswith(b"\r") else before)
+            start = end.end() if end else len(block)
+            lines += 1
+    return b"".join([*kept, block[start:]]), lines
+
+
+def is_line_by_line(block: bytes, rows: int) -> bool:
+    """Tell whether a parser that let cells in quotes go on over lines read each as a row.
+
+    Parameters
+    ----------
+    block : bytes
+        Whole lines.
+    rows : int
+        That the parser found, malformed ones included.
+
+    Notes
+    -----
+    A row ends where a line ends, so each takes in one line at least: where they are as many as the
+    lines, each is one line. No quote was open at the end of a line, then, but perhaps of the last
+    one, behind which the parser had nothing to go on with. That one is looked at.
+    """
+    if b'"' not in block:
+        return True
+    if rows != block.count(b"\n") + block.count(b"\r") - block.count(b"\r\n"):
+        return False
+    end = 2 if block.endswith(b"\r\n") else 1
+    last = block[after_last_line(block, 0, len(block) - end) :]
+    return not without_open_quotes(last)[1]
+
+
+# ---- rows ----------------------------------------------------------------------------------------
+
+
+class _Parser:
+    """Parses blocks of a file's lines; knows which columns are parsed as numbers so far."""
+
+    def __init__(self, header: Sequence[str], columns: Mapping[str, ColumnType]) -> None:
+        self._header = header
+        self._names = [*columns] or [*header[:1]]
+        self.numbers = {n for n, how in columns.items() if isinstance(how, Numeric | Unbounded)}
+
+    def __call__(self, block: bytes) -> Parsed:
         """Parse a block of lines, each of them for itself."""
-        table, bad = self._tried(block, header)
-        if table is None or not is_line_by_line(memoryview(block), table.num_rows + bad):
-            block, taken = without_open_quotes(bytes(block))
+        if not block:
+            return [], 0
+        table, bad = self._tried(block)
+        taken = 0
+        if table is None or not is_line_by_line(block, table.num_rows + bad):
+            block, taken = without_open_quotes(block)
             if not block:
-                malformed.rows += taken
-                return []
+                return [], taken
             if taken:
-                table, bad = self._tried(block, header)
-                malformed.rows += taken
-        if table is not None:
-            malformed.rows += bad
-            return list(table.to_batches())
-        table = _parsed(block, header, dict.fromkeys(self.names, _TEXT), malformed)
-        self.numbers -= {name for name in self.numbers if not _are_numbers(table[name])}
-        return list(table.to_batches())
+                table, bad = self._tried(block)
+        if table is None:
+            table, bad = _parsed(block, self._header, dict.fromkeys(self._names, _TEXT))
+            text = {name for name in self.numbers if not _are_numbers(table[name])}
+            self.numbers = self.numbers - text
+        return table.to_batches(), taken + bad
 
-    def _tried(self, block: memoryview | bytes, header: Sequence[str]) -> tuple[Any, int]:
+    def _tried(self, block: bytes) -> tuple[Any, int]:
         """Parse columns of numbers as such; no table where one of them has another cell."""
-        numbers, counted = self.numbers, Malformed()
-        types = {name: pa.float64() if name in numbers else _TEXT for name in self.names}
+        numbers = self.numbers
+        types = {name: pa.float64() if name in numbers else _TEXT for name in self._names}
         try:
-            return _parsed(block, header, types, counted), counted.rows
+            return _parsed(block, self._header, types)
         except pa.ArrowInvalid:
             return None, 0
 
@@ -201,90 +292,51 @@ def _are_numbers(column: Any) -> bool:
     return True
 
 
-def _batches(
-    path: str, header: tuple[str, ...], columns: _Columns, malformed: Malformed
-) -> Iterator[Any]:
-    """Parse a file's rows, block by block, several of them at a time."""
+def _parsed_blocks(path: str, parser: Callable[[bytes], Parsed]) -> Iterator[Parsed]:
+    """Parse a file's rows, block by block: in several threads, a few blocks ahead, in order."""
     failed = f"{path} cannot be read as CSV: it is damaged"
-    blocks = guarded_batches(line_blocks(path, malformed), failed)
+    running = threads(_MOST_THREADS)
+    pool = ThreadPoolExecutor(running)
+    waiting: deque[Callable[[], Parsed]] = deque()
 
-    def work(block: memoryview) -> tuple[list[Any], int]:
-        spoilt = Malformed()
-        return guarded(lambda: columns.parsed(block, header, spoilt), failed), spoilt.rows
+    def parsed(block: bytes, spoilt: int) -> Parsed:
+        batches, lines = guarded(partial(parser, block), failed)
+        return batches, spoilt + lines
 
-    for batches, spoilt in _ahead(work, _without_header(blocks)):
-        malformed.rows += spoilt
-        yield from batches
-
-
-def _without_header(blocks: Iterator[memoryview]) -> Iterator[memoryview]:
-    headed = False
-    for whole in blocks:
-        block = whole
-        if not headed:
-            found = _HEADER.match(whole)
-            headed = found is not None
-            block = whole[found.end() if found else len(whole) :]
-        if block:
-            yield block
-
-
-def _ahead(
-    work: Callable[[memoryview], tuple[list[Any], int]], blocks: Iterator[memoryview]
-) -> Iterator[tuple[list[Any], int]]:
-    """Work on blocks in several threads, a few blocks ahead; results come in order."""
-    threads = threads_allowed(_MOST_THREADS)
-    if threads == 1:
-        yield from map(work, blocks)
-        return
-    waiting: deque[Future[tuple[list[Any], int]]] = deque()
-    with ThreadPoolExecutor(threads) as pool:
-        try:
-            for block in blocks:
-                waiting.append(pool.submit(work, block))
-                if len(waiting) > threads:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for one in waiting:
-                one.cancel()
+    try:
+        headed = False
+        for whole, spoilt in guarded_items(line_blocks(path), failed):
+            block = whole
+            if not headed:
+                found = _HEADER.match(whole)
+                headed, block = found is not None, whole[found.end() :] if found else b""
+            work = partial(parsed, block, spoilt)
+            waiting.append(work if running == 1 else pool.submit(work).result)
+            if len(waiting) > running or running == 1:
+                yield waiting.popleft()()
+        while waiting:
+            yield waiting.popleft()()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
-def _header(path: str) -> tuple[str, ...]:
-    failed = f"{path} cannot be read as CSV, or has no line with a header"
-    blocks = line_blocks(path, Malformed(), _HEADER_BLOCK)
-    block = guarded(lambda: next(blocks, memoryview(b"")), failed)
-    blocks.close()
-    line = _HEADER.match(block)
-    first = line[0].lstrip(b"\r\n") if line else b""
-    names: list[str] = guarded(lambda: _parsed(first, None, {}, Malformed()).column_names, failed)
-    if any(letter in name for name in names for letter in "\0\ufffd"):
-        raise DataError(f"{failed} in UTF-8")
-    if any(math.isfinite(number(name)) for name in names):
-        # Not which: a row must not end in a message.
-        raise DataError(
-            f"the first line of {path} holds numbers, where the names of the columns must be: "
-            "write a header above the rows"
-        )
-    return tuple(names)
-
-
-def _parsed(
-    block: memoryview | bytes,
-    names: Sequence[str] | None,
-    types: Mapping[str, Any],
-    malformed: Malformed,
-) -> Any:
+def _parsed(block: bytes, names: Sequence[str] | None, types: Mapping[str, Any]) -> tuple[Any, int]:
+    """Parse lines; return a table, and how many of them have more or fewer cells than `names`."""
     from pyarrow import csv
+
+    bad: list[None] = []
+
+    def skip(row: Any) -> str:
+        bad.append(None)
+        return "skip"
 
     # pyarrow drops a mark at the start of what it is given; one that stands there is the cell's.
     if block[: len(MARK)] == MARK:
-        block = MARK + bytes(block)
-    return csv.read_csv(
+        block = MARK + block
+    table = csv.read_csv(
         pa.BufferReader(block),
         csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names),
-        csv.ParseOptions(invalid_row_handler=malformed, ignore_empty_lines=False),
+        csv.ParseOptions(invalid_row_handler=skip, ignore_empty_lines=False),
         csv.ConvertOptions(
             check_utf8=False,
             column_types=types,
@@ -293,3 +345,4 @@ def _parsed(
             null_values=[""],
         ),
     )
+    return table, len(bad)

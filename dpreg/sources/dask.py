@@ -20,18 +20,21 @@ tasks of one key for one value. A tally that tosses coins is not a function of i
 made of the input, as ``map_partitions`` makes it, would let a later pass be served with an earlier
 one's vector. And were a vector read by two tasks (one for each half of the rows, say), one of them
 could be served before a worker is lost and the other after: a row could be in both halves.
+
+Tested in `tests/sources/test_dask.py`.
 """
 
 from __future__ import annotations
 
 import sys
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from dask.callbacks import Callback
 from dask.delayed import delayed
@@ -39,14 +42,17 @@ from dask.delayed import delayed
 from dpreg.cells import Kind, kind_of
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError, DataError
-from dpreg.sources.base import find_column
-from dpreg.sources.cluster import ClusterSource, Finished, PartitionTally, shielded
-from dpreg.sources.dask_persons import OpenTable, limited_frame
-from dpreg.sources.persons import Persons
-from dpreg.sources.versions import check_dask
-from dpreg.sources.words import Words, add
-
-__all__ = ["DaskSource", "dask_source"]
+from dpreg.sources.base import CHUNK_ROWS, Chunk, Integers, added, find_column
+from dpreg.sources.cluster import (
+    ClusterSource,
+    Finished,
+    PartitionTally,
+    Sending,
+    check_versions,
+    shielded,
+    version_teller,
+)
+from dpreg.sources.table import TableSource
 
 _ENGINE = "Dask"
 _FAN_IN = 8
@@ -68,7 +74,13 @@ def dask_source(data: Any) -> DaskSource:
             f"data is a {type(data).__name__} of Dask: give a Dask DataFrame, made by "
             "dask.dataframe.from_delayed or .to_dask_dataframe()"
         )
-    check_dask(_ENGINE)
+    if "distributed" in sys.modules:  # the cluster that would compute, if there is one, is asked
+        from dask.base import get_scheduler
+        from distributed import Client
+
+        client = getattr(get_scheduler(), "__self__", None)  # type: ignore[no-untyped-call]
+        if isinstance(client, Client) and not client.asynchronous:
+            check_versions(_ENGINE, lambda: client.run(version_teller()).values())
     return DaskSource(data)
 
 
@@ -90,39 +102,30 @@ class DaskSource(ClusterSource):
     """
 
     __slots__ = ("_data",)
-
     engine = _ENGINE
 
     def __init__(self, data: Any) -> None:
         if data._meta.columns.nlevels > 1:
             raise DataError("the table's column labels have several levels: flatten them first")
+        self.names = tuple(str(label) for label in data._meta.columns if isinstance(label, str))
+        self.parts = int(data.npartitions)
         self._data = data
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Column names in the table's order, repeats included; labels not of text are left out."""
-        return tuple(str(label) for label in self._data._meta.columns if isinstance(label, str))
-
-    @property
-    def parts(self) -> int:
-        """Partitions."""
-        return int(self._data.npartitions)
 
     def kind(self, name: str) -> Kind:
         """Return what the container calls a column. DataError where absent or repeated."""
         find_column(self.names, name)
         return kind_of(self._data._meta.dtypes[name])
 
-    def limited(self, columns: Mapping[str, ColumnType], persons: Persons) -> DaskSource:
-        """Return the rows that are kept of each person; see `ClusterSource.limited`."""
-        self._check(columns)
-        frame = _as_loaded(self._data)[list(columns)]
-        return DaskSource(limited_frame(frame, columns, persons))
+    def _together(self, sending: Sending) -> DaskSource:
+        frame = _as_loaded(self._data)[list(sending.columns)]
+        sent = pd.DataFrame(np.empty((0, len(sending.labels))), columns=sending.labels)
+        read = frame.map_partitions(_sent, sending, meta=sent, enforce_metadata=False)
+        return DaskSource(read.shuffle(sending.labels[0], shuffle_method="tasks"))
 
     def _count(self) -> int:
         return len(self._data)
 
-    def _total(self, work: PartitionTally, positions: bool, finished: Finished) -> Words:
+    def _total(self, work: PartitionTally, positions: bool, finished: Finished) -> Integers:
         run = uuid.uuid4().hex
         partitions = _as_loaded(self._data)[list(work.columns)].to_delayed()
         starts = [0] * len(partitions)
@@ -179,8 +182,8 @@ def _gather(*lengths: int) -> list[int]:
     return list(lengths)
 
 
-def _add(*vectors: Words) -> Words:
-    return add(vectors)
+def _add(*vectors: Integers) -> Integers:
+    return added(vectors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,16 +200,33 @@ class _Task:
     work: PartitionTally
     topic: str | None
 
-    def __call__(self, partition: pd.DataFrame, start: int, place: int) -> Words:
-        words = shielded(_ENGINE, lambda: self._words(partition, start))
+    def __call__(self, partition: pd.DataFrame, start: int, place: int) -> Integers:
+        chunks = _chunks(partition, self.work.columns)
+        vector = shielded(_ENGINE, lambda: self.work.of(chunks, start))
         if self.topic is not None:
             _announce(self.topic, place)
-        return words
+        return vector
 
-    def _words(self, partition: pd.DataFrame, start: int) -> Words:
-        columns = self.work.columns
-        source = OpenTable([(name, partition[name]) for name in columns], len(partition))
-        return self.work.of(source.chunks(columns), start)
+
+def _chunks(partition: pd.DataFrame, columns: dict[str, ColumnType]) -> Iterator[Chunk]:
+    """Read a partition: it is readable by what the whole table declares, whatever dtypes say."""
+    source = TableSource([(name, partition[name]) for name in columns], len(partition))
+    return (piece.chunk() for piece in source._pieces(columns, CHUNK_ROWS))
+
+
+def _sent(partition: pd.DataFrame, sending: Sending) -> pd.DataFrame:
+    """Read a partition, and write its rows as they are sent."""
+
+    def work() -> pd.DataFrame:
+        parts = [sending(chunk) for chunk in _chunks(partition, sending.columns)]
+        return pd.DataFrame(
+            {
+                label: np.concatenate([np.empty(0), *(part[label] for part in parts)])
+                for label in sending.labels
+            }
+        )
+
+    return shielded(_ENGINE, work)
 
 
 def _announce(topic: str, place: int) -> None:

@@ -10,9 +10,7 @@ from typing import Any
 
 from dpreg.errors import ArgumentError, DataError
 from dpreg.paths import identity, named, ordinary
-from dpreg.sources.local import LocalSource
-
-__all__ = ["check_not_data", "file_source", "files_of"]
+from dpreg.sources.base import LocalSource
 
 _ENDINGS = {".parquet": "Parquet", ".pq": "Parquet", ".csv": "CSV", ".csv.gz": "CSV"}
 
@@ -51,7 +49,7 @@ def file_source(data: object) -> LocalSource:
     if len(formats) > 1:
         raise ArgumentError("data: the files are of both formats, Parquet and CSV: give one table")
     if formats == {"Parquet"}:
-        from dpreg.sources.parquet_files import ParquetSource
+        from dpreg.sources.arrow import ParquetSource
 
         return ParquetSource(paths)
     from dpreg.sources.csv_files import CsvSource

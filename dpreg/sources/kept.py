@@ -1,132 +1,313 @@
-"""Kept rows as tables: here, or on a cluster where they are (`dpreg.sources.persons`).
+"""Rows that a call keeps: those of a fleeting table for later passes, and those of persons.
 
-A table that this process reads is gone through once. Its rows are brought together by person, those
-to be kept are chosen, and these stay until the call ends: 8 bytes a cell, of the columns that the
-call uses, in memory or, where they are many, in a file without a name (`dpreg.sources.spool`).
-Later passes read them and not the table; so a stream that can be read once will do. On a cluster
-every pass reads the table, brings each person's rows together, and tallies what is kept.
+Text takes longer to parse than to sum, a query runs as long each time, and a stream can be read
+once. So where a call makes several passes over such a table, its first pass keeps what it reads
+(`HeldSource`): the cells of the columns that the call uses, 8 bytes a number and 4 a label.
 
-Statement. Every chunk of every pass holds all kept rows of each of its persons.
+Where rows are those of persons (`dpreg.sources.persons`), a table that this process reads is gone
+through once: its rows are brought together by person (`Spool`), those to be kept are chosen, and
+these stay until the call ends (`KeptSource`), 8 bytes a cell. Later passes read them and not the
+table; so a stream that can be read once will do. On a cluster every pass reads the table, brings
+each person's rows together, and tallies what is kept (`dpreg.sources.cluster`).
 
-Proof. Here: a block of `Spool` holds whole persons with the rows of each next to each other, since
-their hash decides the part of the file and `keep` returns them so; and a block is cut where the
-hash changes, and nowhere else (`_cuts`). On a cluster: the engine's shuffle, by a part of the hash,
-brings all rows of a person into one partition; `keep` puts the rows of each next to each other and
-`unpacked` numbers persons; the engine reads that partition in one task, in order, in pieces that it
-cuts anywhere; `_whole` holds back the last person of each piece until the next piece begins with
-another number, or nothing follows. QED
+Both are in memory up to `HELD_BYTES`, and beyond in a file without a name. Where they go shows in
+time, memory and disk space only, as the number of rows does anyway. Rows of persons that go to a
+file are sorted into 256 parts by the first byte of the keyed hash of the id, so that all rows of a
+person are in one part; then part by part each person's rows are put next to each other, and written
+to a second file, from which the passes read. No more than a part, or the limit, is in memory.
 
-Tested in `tests/sources/test_persons.py` and `tests/sources/test_together_forms.py`.
+Statement. All passes over a `HeldSource` give each row the same values and places as one pass over
+the table itself.
+
+Proof. The first pass hands on the chunks of the table, and keeps these very chunks, whole and by
+their place in the order of the table; what a function or an engine lent is copied. Each later one
+hands on what was kept, in that order, cut into pieces. QED
+
+Statement. Every chunk of every pass over a `KeptSource` holds all kept rows of each of its persons.
+
+Proof. A block holds whole persons with the rows of each next to each other, since their hash
+decides the part of the file and `keep` returns them so; and a block is cut where the hash changes,
+and nowhere else (`_cuts`). QED
+
+The files
+---------
+Only this process can read them, and nothing removes them but their end. On POSIX systems
+`tempfile.TemporaryFile` makes a file that has no name, or drops the name before anything is
+written, with access for the user alone; the system frees it when its last descriptor is closed, by
+this process or by its end, whatever ends it (a signal that cannot be caught, too). On Windows the
+file is opened so that the system deletes it when it is closed, likewise. A forked child holds the
+descriptor as long as it lives. ``TMPDIR`` says where; rows are not encrypted there, as they are
+not in swapped memory.
+
+Tested in `tests/sources/test_held.py`, `tests/sources/test_persons.py`,
+`tests/sources/test_spool.py` and `tests/sources/test_together_forms.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import math
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.cells import Kind
-from dpreg.columns import ColumnType, Unbounded
-from dpreg.errors import ArgumentError
-from dpreg.sources.base import Chunk, Integers, Source, Tally, find_column
-from dpreg.sources.cluster import ClusterSource
-from dpreg.sources.local import LocalSource, Piece
-from dpreg.sources.persons import COIN, PERSON, Persons, keep, matrix_of, starts_of, typed, unpacked
-from dpreg.sources.spool import Blocks, Rows, Spool
+from dpreg.columns import ColumnType
+from dpreg.errors import DataError
+from dpreg.sources.base import (
+    PART_ROWS,
+    Chunk,
+    Integers,
+    LocalSource,
+    Piece,
+    find_column,
+    rows_of,
+    slices,
+)
+from dpreg.sources.persons import Persons, keep, matrix_of, persons_of, unpacked
 
-__all__ = ["KeptSource", "SpreadSource", "kept_source"]
+Rows: TypeAlias = NDArray[np.float64]
+"""Rows as `dpreg.sources.persons.matrix_of` writes them, the two halves of the hash first."""
 
-_PART_ROWS = 1 << 18
+HELD_BYTES = 1 << 29
+"""Cells of a table that are kept in memory: of 4.2 million rows of 16 columns. Where rows of
+persons are put in order, twice as much is in use meanwhile."""
+_WRITE_BYTES = 1 << 26
+"""Rows that are sorted and written at a time, where they go to a file."""
 _READ_ROWS = 1 << 18
 """Rows that are read at a time: each id among them is hashed once."""
+_PARTS: Final = 256
+_TURNED_ROWS: Final = 1 << 9
 
 
-def kept_source(
-    source: Source,
-    columns: Mapping[str, ColumnType],
-    persons: Persons,
-    advance: Callable[[int], object] | None = None,
-) -> KeptSource | SpreadSource:
-    """Take the kept rows of a table.
+class File:
+    """A file without a name, which goes with this object."""
+
+    def __init__(self) -> None:
+        # Without a buffer: what did not fit on a disk is not written again when it is closed.
+        self._file: Any = _guarded(
+            lambda: tempfile.TemporaryFile(prefix="dpreg-", buffering=0)  # noqa: SIM115
+        )
+        self._end = 0
+        self._lock = threading.Lock()
+        self.close = weakref.finalize(self, self._file.close)
+
+    def append(self, cells: NDArray[Any]) -> _Filed:
+        """Write an array; return what reads it."""
+        filed = _Filed(self, self._end, cells.shape, cells.dtype)
+        self._end += cells.nbytes
+
+        def write() -> None:
+            self._file.seek(filed.start)
+            left = _bytes_of(np.ascontiguousarray(cells))
+            while left:
+                left = left[self._file.write(left) :]
+
+        if cells.nbytes:
+            _guarded(write)
+        return filed
+
+    def read(self, start: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Read an array."""
+        cells = np.empty(shape, dtype)
+
+        def read() -> None:
+            self._file.seek(start)
+            left = _bytes_of(cells)
+            while left:
+                found = self._file.readinto(left)
+                if not found:
+                    raise OSError
+                left = left[found:]
+
+        if cells.nbytes:
+            with self._lock:  # two passes may be under way
+                _guarded(read)
+        return cells
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Filed:
+    """An array in a file: ranges of it are read when they are asked for."""
+
+    file: File
+    start: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def __getitem__(self, part: slice) -> NDArray[Any]:
+        first, last, _ = part.indices(self.shape[0])
+        row = self.dtype.itemsize * math.prod(self.shape[1:])
+        return self.file.read(self.start + first * row, (last - first, *self.shape[1:]), self.dtype)
+
+
+_Kept: TypeAlias = NDArray[Any] | _Filed
+
+
+def _bytes_of(cells: NDArray[Any]) -> memoryview:
+    return cells.reshape(-1).view(np.uint8).data
+
+
+def _guarded(work: Callable[[], Any]) -> Any:
+    """Let no more of a failure out than that there was one."""
+    try:
+        return work()
+    except OSError:
+        failed = "the temporary file for the rows failed: the disk may be full"
+    raise DataError(f"{failed}. Set TMPDIR to a folder with room for the table")
+
+
+class HeldSource(LocalSource):
+    """A table whose rows are kept at the first pass.
 
     Parameters
     ----------
-    source : Source
+    source : LocalSource
+    columns : mapping of str to ColumnType
+        All that any pass asks for.
+    """
+
+    __slots__ = ("_kept",)
+
+    def __init__(self, source: LocalSource, columns: Mapping[str, ColumnType]) -> None:
+        self.names = tuple(columns)
+        self.rows, self.parts, self.unit = source.rows, source.parts, source.unit
+        self._source = source
+        self._columns = dict(columns)
+        self._kept: list[tuple[Piece, dict[str, _Kept]]] | None = None  # once a pass has ended
+        self._bytes = 0
+        self._file: File | None = None
+        self._lock = threading.Lock()
+
+    def kind(self, name: str) -> Kind:
+        """Return what the table calls a column. DataError where it is not kept."""
+        find_column(self.names, name)
+        return self._source.kind(name)
+
+    def count(self, advance: Callable[[int], object] | None = None) -> int:
+        """Count the rows, and keep them."""
+        return int(self.total(self._columns, _count, advance=advance)[0])
+
+    def _pieces(self, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
+        if self._kept is None:
+            yield from self._first(columns, min(size, rows_of(len(self._columns))))
+            return
+        for piece, cells in self._kept:
+            for part in slices(piece.rows, size):
+                wanted = {name: cells[name] for name in columns}
+                yield Piece(part.stop - part.start, partial(_cut, wanted, part), piece.part)
+
+    def _first(self, names: Collection[str], size: int) -> Iterator[Piece]:
+        kept: list[tuple[Piece, dict[str, _Kept]]] = []
+        for piece in self._source._pieces(self._columns, size):
+            cells: dict[str, _Kept] = {}
+            kept.append((replace(piece, read=dict), cells))  # without what it is read from
+            yield replace(piece, read=partial(self._keep, piece, cells, names))
+        self._kept = kept
+        self.rows = sum(piece.rows for piece, _ in kept)
+
+    def _keep(self, piece: Piece, cells: dict[str, _Kept], names: Collection[str]) -> Chunk:
+        chunk = piece.read()
+        cells.update({name: self._stored(chunk[name]) for name in self._columns})
+        return {name: chunk[name] for name in names}
+
+    def _stored(self, cells: NDArray[Any]) -> _Kept:
+        with self._lock:
+            self._bytes += cells.nbytes
+            if self._bytes > HELD_BYTES:
+                self._file = self._file or File()
+                return self._file.append(cells)
+        lent = cells.base is not None and not self._source.keeps_order
+        return cells.copy() if lent else cells
+
+
+def _cut(cells: Mapping[str, _Kept], part: slice) -> Chunk:
+    return {name: column[part] for name, column in cells.items()}
+
+
+def _count(chunks: Iterable[tuple[int, Chunk]]) -> Integers:
+    return np.array([sum(len(next(iter(chunk.values()))) for _, chunk in chunks)], dtype=object)
+
+
+def kept_source(
+    source: LocalSource,
+    columns: Mapping[str, ColumnType],
+    persons: Persons,
+    advance: Callable[[int], object] | None = None,
+) -> KeptSource:
+    """Read a table, and take the rows that are kept of each person.
+
+    Parameters
+    ----------
+    source : LocalSource
     columns : mapping of str to ColumnType
         All that the call uses.
     persons : Persons
     advance : callable, optional
-        As for `Source.total`. A table that this process reads is read here; one that is on a
-        cluster is not.
+        As for `Source.total`.
     """
-    read = persons.read_with(columns)
-    if isinstance(source, ClusterSource):
-        return SpreadSource(source.limited(read, persons), columns)
-    if not isinstance(source, LocalSource):
-        raise ArgumentError(f"person needs rows that can be grouped, and not {source!r}")
-    names = tuple(columns)
-    spool = Spool(2 + len(names))
-    for chunk in source.chunks(read, _READ_ROWS, advance=advance):
-        spool.add(matrix_of(chunk, names, persons.column))
-    return KeptSource(spool.blocks(partial(keep, most=persons.rows, key=persons.key)), columns)
+    spool = Spool(2 + len(columns))
+    for chunk in source.chunks(persons.read_with(columns), _READ_ROWS, advance=advance):
+        spool.add(matrix_of(chunk, tuple(columns), persons.column))
+    return spool.source(columns, partial(keep, most=persons.rows, key=persons.key))
 
 
 class KeptSource(LocalSource):
-    """Kept rows in this process. Chunks hold whole persons, their numbers and their coins."""
+    """Kept rows in this process. Chunks hold whole persons, their numbers and their coins.
 
-    __slots__ = ("_blocks", "_columns")
+    Parameters
+    ----------
+    blocks : sequence of arrays
+        Each of all kept rows of some persons, as `keep` returns them.
+    columns : mapping of str to ColumnType
+        All that the call uses.
+    file : File, optional
+        Where the blocks go.
 
-    def __init__(self, blocks: Blocks, columns: Mapping[str, ColumnType]) -> None:
-        self._blocks = blocks
+    Attributes
+    ----------
+    rows : int
+        Number of kept rows; private under both relations.
+    person_count : int
+        Number of ids, whatever else is missing in their rows; private under add-remove.
+    """
+
+    __slots__ = ("_blocks",)
+
+    def __init__(
+        self, blocks: Iterable[Rows], columns: Mapping[str, ColumnType], file: File | None = None
+    ) -> None:
+        self.names = tuple(columns)
+        self.rows = self.person_count = 0
         self._columns = dict(columns)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the columns that the call uses."""
-        return tuple(self._columns)
-
-    @property
-    def rows(self) -> int:
-        """Number of kept rows; private under both relations."""
-        return self._blocks.rows
-
-    @property
-    def person_count(self) -> int:
-        """Number of ids; private under add-remove."""
-        return self._blocks.persons
-
-    @property
-    def parts(self) -> int:
-        """Blocks of 262,144 rows."""
-        return -(-self.rows // _PART_ROWS)
+        self._blocks: list[_Kept] = []
+        for rows in blocks:
+            block = _turned(rows)
+            self.rows += block.shape[1]
+            self.person_count += len(persons_of(block))
+            self._blocks.append(block if file is None else file.append(block))
+        self.parts = -(-self.rows // PART_ROWS)
 
     def kind(self, name: str) -> Kind:
         """Return "numeric", whatever the table calls the column."""
         find_column(self.names, name)
         return "numeric"
 
-    def count(self) -> int:
-        """Return `rows`."""
-        return self.rows
-
     def _pieces(self, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
         """Cut blocks between persons: a person of more rows than `size` is one piece."""
-        places = {name: place for place, name in enumerate(self._columns) if name in columns}
         before = 0
-        for block in self._blocks:
-            for part in _cuts(starts_of(block[:2]), block.shape[1], size):
-                rows = part.stop - part.start
-                read = partial(self._chunk, block[:, part], places)
-                yield Piece(rows, read, (before + part.start) // _PART_ROWS)
+        for kept in self._blocks:
+            block = kept[:]
+            for part in _cuts(persons_of(block), block.shape[1], size):
+                read = partial(unpacked, block[:, part], self._columns, columns)
+                yield Piece(part.stop - part.start, read, (before + part.start) // PART_ROWS)
             before += block.shape[1]
-
-    def _chunk(self, rows: Rows, places: Mapping[str, int]) -> Chunk:
-        chunk = unpacked(rows, places)
-        return chunk | {name: typed(chunk[name], self._columns[name]) for name in places}
 
 
 def _cuts(starts: NDArray[np.intp], rows: int, size: int) -> Iterator[slice]:
@@ -142,113 +323,71 @@ def _cuts(starts: NDArray[np.intp], rows: int, size: int) -> Iterator[slice]:
         first = last
 
 
-class SpreadSource:
-    """Kept rows on a cluster: `kept` holds them as numbers, in columns c0, c1, ..., and coins."""
+class Spool:
+    """Collects rows of persons.
 
-    __slots__ = ("_kept", "_persons", "_places")
+    Parameters
+    ----------
+    words : int
+        Numbers a row.
+    """
 
-    def __init__(self, kept: ClusterSource, columns: Mapping[str, ColumnType]) -> None:
-        self._kept = kept
-        self._places = {name: f"c{place}" for place, name in enumerate(columns)}
-        self._persons: int | None = None
+    def __init__(self, words: int) -> None:
+        self._words = words
+        self._waiting: list[Rows] = []
+        self._bytes = 0
+        self._file: File | None = None
+        self._parts: list[list[tuple[_Filed, slice]]] = [[] for _ in range(_PARTS)]
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the columns that the call uses."""
-        return tuple(self._places)
+    def add(self, rows: Rows) -> None:
+        """Take some rows."""
+        self._waiting.append(rows)
+        self._bytes += rows.nbytes
+        if self._bytes > (HELD_BYTES if self._file is None else _WRITE_BYTES):
+            self._write()
 
-    @property
-    def rows(self) -> None:
-        """None: only a pass would tell."""
-        return None
+    def source(
+        self, columns: Mapping[str, ColumnType], settle: Callable[[Rows], Rows]
+    ) -> KeptSource:
+        """Bring persons' rows together. Call it once, when all rows have been taken.
 
-    @property
-    def person_count(self) -> int:
-        """Number of ids, counted where they are; private under add-remove."""
-        if self._persons is None:
-            self._persons = int(self.total({}, _count_persons)[0])
-        return self._persons
+        Parameters
+        ----------
+        columns : mapping of str to ColumnType
+        settle : callable
+            Puts rows of the same person next to each other, given all rows of some persons. It may
+            leave rows out, and no person.
+        """
+        if self._file is None:
+            held = np.concatenate([*self._waiting, np.empty((0, self._words))])
+            self._waiting.clear()
+            return KeptSource([settle(held)], columns)
+        self._write()
+        parts = ([filed[rows] for filed, rows in part] for part in self._parts if part)
+        kept = KeptSource((settle(np.concatenate(part)) for part in parts), columns, File())
+        self._file.close()
+        return kept
 
-    @property
-    def parts(self) -> int | None:
-        """Partitions."""
-        return self._kept.parts
-
-    @property
-    def unit(self) -> str:
-        """What one part is called, in the singular."""
-        return self._kept.unit
-
-    @property
-    def rereadable(self) -> bool:
-        """Whether more than one pass can be made."""
-        return True
-
-    def kind(self, name: str) -> Kind:
-        """Return "numeric", whatever the table calls the column."""
-        find_column(self.names, name)
-        return "numeric"
-
-    def count(self) -> int:
-        """Count the kept rows where they are."""
-        return self._kept.count()
-
-    def total(
-        self,
-        columns: Mapping[str, ColumnType],
-        tally: Tally,
-        *,
-        positions: bool = False,
-        advance: Callable[[int], object] | None = None,
-    ) -> Integers:
-        """Make one pass where the rows are; see `Source.total`. No row has a place."""
-        assert not positions
-        plain = {self._places[name]: how for name, how in columns.items()}
-        names = {place: name for name, place in self._places.items()}
-        as_read = dict.fromkeys([*plain, "coin", "person"], Unbounded())
-        return self._kept.total(as_read, _AsRead(tally, plain, names), advance=advance)
+    def _write(self) -> None:
+        """Write what is held, by parts."""
+        self._file = self._file or File()
+        while self._waiting:
+            some = [self._waiting.pop()]
+            while self._waiting and sum(one.nbytes for one in some) < _WRITE_BYTES:
+                some.append(self._waiting.pop())
+            rows = np.concatenate(some)
+            part = rows[:, 0].view(np.uint64) >> np.uint64(56)
+            filed = self._file.append(rows[np.argsort(part, kind="stable")])
+            ends = np.cumsum(np.bincount(part.astype(np.intp), minlength=_PARTS)).tolist()
+            for which, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
+                if start < end:
+                    self._parts[which].append((filed, slice(start, end)))
+        self._bytes = 0
 
 
-def _count_persons(chunks: Iterable[tuple[int, Chunk]]) -> Integers:
-    """Count persons, in chunks that hold whole ones."""
-    return np.array([sum(int(chunk[PERSON][-1]) + 1 for _, chunk in chunks)], dtype=np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class _AsRead:
-    """A tally of chunks whose columns have their own names and types again, and whole persons."""
-
-    tally: Tally
-    columns: dict[str, ColumnType]
-    names: dict[str, str]
-
-    def __call__(self, chunks: Iterable[tuple[int, Chunk]]) -> Integers:
-        whole = _whole(chunk for _, chunk in chunks)
-        return self.tally((start, self._chunk(chunk)) for start, chunk in whole)
-
-    def _chunk(self, chunk: Chunk) -> dict[str, NDArray[Any]]:
-        cells = {self.names[place]: typed(chunk[place], how) for place, how in self.columns.items()}
-        numbers = chunk["person"].astype(np.int64)
-        return {**cells, COIN: chunk["coin"], PERSON: numbers - numbers[0]}
-
-
-def _whole(chunks: Iterable[Chunk]) -> Iterator[tuple[int, Chunk]]:
-    """Cut a partition anew, between persons: its rows come by person, its chunks end anywhere."""
-    start, waiting = 0, list[Chunk]()
-    for chunk in chunks:
-        numbers = chunk["person"]
-        if not len(numbers):
-            continue
-        cut = int(np.searchsorted(numbers, numbers[-1]))  # where its last person begins
-        if cut or (waiting and waiting[-1]["person"][-1] != numbers[-1]):
-            ready = _joined([*waiting, {name: cells[:cut] for name, cells in chunk.items()}])
-            yield start, ready
-            start += len(ready["person"])
-            waiting = []
-        waiting.append({name: cells[cut:] for name, cells in chunk.items()})
-    if waiting:
-        yield start, _joined(waiting)
-
-
-def _joined(chunks: list[Chunk]) -> Chunk:
-    return {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}
+def _turned(rows: Rows) -> Rows:
+    """Put columns first, as a pass reads them; a few rows at a time, which stay in the cache."""
+    turned = np.empty(rows.shape[::-1])
+    for part in slices(len(rows), _TURNED_ROWS):
+        turned[:, part] = rows[part].T
+    return turned

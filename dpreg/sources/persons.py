@@ -33,7 +33,7 @@ All rows of a person
 A pass reads kept rows in chunks that hold **whole persons**: all kept rows of a person are in one
 chunk, one after the other, and the chunk's column `PERSON` numbers its persons from 0 in the order
 in which they come. So what a tally makes of a chunk can be the sum over its persons of a function g
-of a person's rows as a multiset, limited after they were summed (`dpreg.sources.together`), and the
+of a person's rows as a multiset, limited after they were summed (`person_sums`), and the
 pass is then sum g over all persons, whatever the engine, the chunks and the order of rows. Where g
 lies in a set of diameter D (add-remove: of radius R around 0) neighbours' passes differ by at most
 D (R), for **any number of rows a person**: their rows differ in one person's alone, so all other
@@ -71,12 +71,37 @@ The choice of rows is right for every key. The coins rest on BLAKE2b being a pse
 as encryption would; and on two of n persons not having one hash of 128 bits, which has probability
 below n^2 2**-129. A group's probability differs from 1/G by at most 2**-53, which no claim uses.
 A seeded run, **not private**, takes its key from the seed.
+
+Sums over a person
+------------------
+What a person counts for is limited after that person's rows were summed, so the sum has to be a
+function of these rows as a multiset: not of their order, not of other persons, not of what shares
+the chunk.
+
+Let M = 2**63 - 1 and let c_1, ..., c_m be one person's cells, any int64 and any number of them.
+`person_sums` returns min(M, max(-M, c_1 + ... + c_m)), the exact sum moved into [-M, M]. Hence
+(a) it is the same in any order of rows and in any chunk; (b) it depends on no other person's rows;
+(c) it never wraps: its sign is that of the exact sum, and its modulus is M or exact; (d) where
+|c_r| <= w_r in each row, its modulus is at most the `person_sums` of w: a limit that is checked on
+the sum of the rows' norms holds for the sum of the cells too, saturated or not.
+
+*Proof.* Let t be the largest modulus of the chunk's cells and L the most rows of one of its
+persons. Where t L <= M, no partial sum of a person's cells, in any order or grouping, leaves [-M,
+M]: int64 adds them exactly. Else each cell is written as c = a 2**42 + b 2**21 + d with 0 <= b, d <
+2**21 and -2**21 <= a < 2**21, which shifts and masks of two's complement do exactly. With m <=
+2**41 rows (whose cells alone would take 16 TiB) the three sums are at most 2**62, so int64 adds
+them exactly. Carrying what the lower sums hold beyond 21 bits upwards moves these by less than
+2**42; after it c_1 + ... + c_m = a 2**42 + b 2**21 + d once more, and this is an int64 if and only
+if a lies in [-2**21, 2**21). If not, the exact sum lies beyond [-2**63, 2**63) on the side of a's
+sign, and M or -M is returned; -2**63 itself becomes -M. Both ways return the same number, so (b)
+holds although t and L are the chunk's. (d): the exact sums satisfy it and x -> min(M, max(-M, x))
+is odd and monotone. QED
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -85,23 +110,9 @@ from numpy.typing import NDArray
 
 from dpreg.cells import spelling
 from dpreg.columns import Categorical, ColumnType, PersonId
-from dpreg.errors import DataError
-from dpreg.privacy.mechanisms import secret_key
+from dpreg.errors import ArgumentError, DataError
+from dpreg.privacy.mechanisms.coins import secret_key
 from dpreg.privacy.protection import Protection
-
-__all__ = [
-    "COIN",
-    "ID",
-    "PERSON",
-    "Persons",
-    "coins_of",
-    "digests",
-    "keep",
-    "matrix_of",
-    "starts_of",
-    "typed",
-    "unpacked",
-]
 
 COIN: Final = "\0coin"
 """The column of a chunk that holds each row's person's coin."""
@@ -112,8 +123,13 @@ PERSON: Final = "\0person"
 ID: Final = np.dtype([("high", "<u8"), ("low", "<u8")])
 """A keyed hash of an id; zero where it is missing."""
 
+MOST: Final = 2**63 - 1
+"""Where sums saturate, on both sides of zero."""
+
 _COIN_BITS: Final = 53
 _WORDS: Final = 2
+_LIMB: Final = 21
+_MASK: Final = (1 << _LIMB) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +209,6 @@ def matrix_of(
     return rows
 
 
-def typed(cells: NDArray[np.float64], how: ColumnType) -> NDArray[Any]:
-    """Return a column of `matrix_of` as chunks have it."""
-    return cells.astype(np.int32) if isinstance(how, Categorical) else cells
-
-
 def keep(rows: NDArray[np.float64], most: int | None, key: bytes) -> NDArray[np.float64]:
     """Keep at most `most` rows of each person, or all, as the module's docstring says.
 
@@ -218,32 +229,31 @@ def keep(rows: NDArray[np.float64], most: int | None, key: bytes) -> NDArray[np.
     if most is None:
         return words[np.lexsort((words[:, 1], words[:, 0]))].view(np.float64)
     words = words[np.lexsort(words.T[::-1])]
-    of_person = _runs(words[:, :_WORDS])
-    owned = _spans(of_person)[1]
-    crowded = np.flatnonzero((owned > most)[of_person])
+    person, owned, _ = _runs(words[:, :_WORDS])
+    crowded = np.flatnonzero(owned > most)
     if not len(crowded):
         return words.view(np.float64)
-    some = words[crowded]
-    of_row = _runs(some)
-    number = np.arange(len(some), dtype=np.uint64) - _spans(of_row)[0][of_row].astype(np.uint64)
-    order = np.lexsort((_priorities(some, number, key), of_person[crowded]))
-    persons = of_person[crowded]  # whose places are the same in `order`, which sorts within them
-    rank = np.arange(len(some)) - _spans(_runs(persons[:, None]))[0][_runs(persons[:, None])]
+    some, person = words[crowded], person[crowded]
+    number = _runs(some)[2].astype(np.uint64)
+    order = np.lexsort((_priorities(some, number, key), person))
+    rank = _runs(person[:, None])[2]  # the places of persons are the same in `order`
     dropped = np.zeros(len(words), dtype=bool)
     dropped[crowded[order[rank >= most]]] = True
     return words[~dropped].view(np.float64)
 
 
-def _runs(sorted_rows: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the number, from 0, of each run of equal rows of a sorted array: shape (n,)."""
-    new = (sorted_rows[1:] != sorted_rows[:-1]).any(axis=1)
-    return np.concatenate([np.zeros(min(len(sorted_rows), 1), dtype=np.intp), np.cumsum(new)])
+def first_rows(*keys: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the places where runs of rows that agree in all keys begin."""
+    new = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+    return np.concatenate([np.zeros(min(len(keys[0]), 1), dtype=np.intp), np.flatnonzero(new) + 1])
 
 
-def _spans(runs: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the first place and the length of each run."""
-    lengths = np.bincount(runs)
-    return np.cumsum(lengths) - lengths, lengths
+def _runs(rows: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """Return for each row its run of equal rows, how long that is, and the row's place in it."""
+    starts = first_rows(*rows.T)
+    lengths = np.diff(starts, append=len(rows))
+    places = np.arange(len(rows)) - np.repeat(starts, lengths)
+    return np.repeat(np.arange(len(starts)), lengths), np.repeat(lengths, lengths), places
 
 
 def _priorities(
@@ -260,31 +270,88 @@ def _priorities(
     return np.frombuffer(b"".join(found), dtype="<u8")
 
 
-def starts_of(ids: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return the places of persons' first rows, by kept rows' hashes: an array of shape (2, n)."""
-    words = ids.view(np.uint64)
-    changes = np.flatnonzero((words[:, 1:] != words[:, :-1]).any(axis=0)) + 1
-    return np.concatenate([np.zeros(min(words.shape[1], 1), dtype=np.intp), changes])
+def persons_of(block: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return the places of persons' first rows in kept rows, columns first."""
+    return first_rows(*block[:_WORDS].view(np.uint64))
 
 
 def unpacked(
-    block: NDArray[np.float64], names: Mapping[str, int], coin: str = COIN, person: str = PERSON
+    block: NDArray[np.float64], columns: Mapping[str, ColumnType], names: Collection[str]
 ) -> dict[str, NDArray[Any]]:
-    """Return columns of kept rows, and their persons' coins and numbers.
+    """Return columns of kept rows as chunks have them, and their persons' coins and numbers.
 
     Parameters
     ----------
     block : array, shape (2 + columns, rows)
         From `keep`, columns first.
-    names : mapping of str to int
-        Each column's place among them.
-    coin, person : str
-        What to call the coins and the numbers.
+    columns : mapping of str to ColumnType
+        All that are in it, in their order.
+    names : collection of str
+        Those to return.
     """
-    starts = starts_of(block[:_WORDS])
+    starts = persons_of(block)
     lengths = np.diff(starts, append=block.shape[1])
+    cells = zip(block[_WORDS:], columns.items(), strict=True)
     return {
-        **{name: block[_WORDS + place] for name, place in names.items()},
-        coin: coins_of(block[1].view(np.uint64)),
-        person: np.repeat(np.arange(len(starts), dtype=np.int64), lengths),
+        **{
+            name: column.astype(np.int32) if isinstance(how, Categorical) else column
+            for column, (name, how) in cells
+            if name in names
+        },
+        COIN: coins_of(block[1].view(np.uint64)),
+        PERSON: np.repeat(np.arange(len(starts), dtype=np.int64), lengths),
     }
+
+
+def person_sums(
+    codes: NDArray[np.int64], cells: NDArray[np.int64], persons: int | None = None
+) -> NDArray[np.int64]:
+    """Sum cells over the rows of each person, as the module's docstring says.
+
+    Parameters
+    ----------
+    codes : array of int64, shape (rows,)
+        Whose row it is, from 0. In no order that matters; that of `PERSON` is summed soonest.
+    cells : array of int64, shape (rows,) or (rows, cells)
+    persons : int, optional
+        How many there are, if not as many as the largest code says.
+
+    Returns
+    -------
+    array of int64, shape (persons,) or (persons, cells)
+        Zero for a person without a row.
+
+    Raises
+    ------
+    ArgumentError
+        If the cells are of another type than int64, or as many as the codes are not.
+    """
+    if cells.dtype != np.int64 or len(cells) != len(codes):
+        raise ArgumentError("cells must be int64, one row of them for each code")
+    if (codes[1:] < codes[:-1]).any():
+        order = np.argsort(codes, kind="stable")
+        codes, cells = codes[order], cells[order]
+    if persons is None:
+        persons = int(codes[-1]) + 1 if len(codes) else 0
+    sums = np.zeros((persons, *cells.shape[1:]), dtype=np.int64)
+    if cells.size:
+        starts = first_rows(codes)
+        sums[codes[starts]] = _sums(cells, starts)
+    return sums
+
+
+def _sums(cells: NDArray[np.int64], starts: NDArray[np.intp]) -> NDArray[np.int64]:
+    largest = max(int(cells.max()), -int(cells.min()))
+    longest = int(np.diff(starts, append=len(cells)).max())
+    if largest * longest <= MOST:
+        return _added(cells, starts)
+    low = _added(cells & _MASK, starts)
+    middle = _added(cells >> _LIMB & _MASK, starts) + (low >> _LIMB)
+    high = _added(cells >> 2 * _LIMB, starts) + (middle >> _LIMB)
+    fits = (high >= -(1 << _LIMB)) & (high < 1 << _LIMB)
+    exact = (high << 2 * _LIMB) + ((middle & _MASK) << _LIMB) + (low & _MASK)
+    return np.maximum(np.where(fits, exact, np.where(high < 0, -MOST, MOST)), -MOST)
+
+
+def _added(cells: NDArray[np.int64], starts: NDArray[np.intp]) -> NDArray[Any]:
+    return np.add.reduceat(cells, starts, axis=0)

@@ -12,14 +12,10 @@ from dpreg.columns import ColumnType, PersonId, Unbounded
 from dpreg.errors import ArgumentError, DataError, shown
 from dpreg.running import bar, threads
 from dpreg.schema import contradictions
-from dpreg.sources.base import Chunk, Integers, Source, Tally
-from dpreg.sources.held import HeldSource
-from dpreg.sources.kept import KeptSource, SpreadSource, kept_source
-from dpreg.sources.local import LocalSource
+from dpreg.sources.base import Chunk, Integers, LocalSource, Source, Tally, check_columns
+from dpreg.sources.cluster import ClusterSource, SpreadSource
+from dpreg.sources.kept import HeldSource, KeptSource, kept_source
 from dpreg.sources.persons import Persons
-from dpreg.sources.public import check_columns
-
-__all__ = ["DOUBT", "Reader", "RowTest", "showing"]
 
 DOUBT = "dpreg: does the schema say what is meant?"
 
@@ -86,18 +82,6 @@ class Reader:
         does not know how many it has reads no value, and is not one of them.
     """
 
-    __slots__ = (
-        "_columns",
-        "_counted",
-        "_held",
-        "_kept",
-        "_progress",
-        "passes",
-        "persons",
-        "source",
-        "where",
-    )
-
     def __init__(
         self,
         source: Source,
@@ -122,13 +106,12 @@ class Reader:
         With persons that of the kept rows, private under both relations.
         """
         source = self._read()
-        known = source.rows if self._counted is None else self._counted
-        if known is None and isinstance(source, HeldSource):
+        if self._counted is None and isinstance(source, HeldSource) and source.rows is None:
             with self._bar("rows") as advance:
-                known = self._counted = source.count(advance)
-        elif known is None:
-            known = self._counted = source.count()
-        return known
+                self._counted = source.count(advance)
+        elif self._counted is None:
+            self._counted = source.count() if source.rows is None else source.rows
+        return self._counted
 
     @property
     def person_count(self) -> int:
@@ -248,12 +231,13 @@ class Reader:
         source = self._held or self.source
         if self.persons is None:
             return source
-        if self._kept is None:
-            if isinstance(source, LocalSource):
-                with self._pass("rows of persons") as advance:
-                    self._kept = kept_source(source, self._columns, self.persons, advance)
-            else:
-                self._kept = kept_source(source, self._columns, self.persons)
+        if self._kept is None and isinstance(source, LocalSource):
+            with self._pass("rows of persons") as advance:
+                self._kept = kept_source(source, self._columns, self.persons, advance)
+        elif self._kept is None:
+            if not isinstance(source, ClusterSource):
+                raise ArgumentError(f"person needs rows that can be grouped, and not {source!r}")
+            self._kept = source.kept(self._columns, self.persons)
         return self._kept
 
     @contextmanager

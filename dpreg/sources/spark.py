@@ -28,50 +28,57 @@ a differing one anew, all of them, which leaves the argument as it is.
 
 What a partition's rows are is the plan's to say. One that gives other rows each time that it is run
 (a sample without a seed) makes other tables for each pass, with this engine as with any.
+
+Executors import this module too: `Tallies`, `Sent`, `sum_rows` and `count_rows` are what their
+tasks do, and each task hands over one row.
+
+Tested in `tests/sources/test_spark.py` and `tests/sources/test_spark_losses.py`.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import logging
+import pickle
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from pyspark.accumulators import AccumulatorParam
 from pyspark.logger import PySparkLogger
 
 from dpreg.cells import Kind
 from dpreg.columns import ColumnType
-from dpreg.errors import ArgumentError
-from dpreg.sources.base import Tally, find_column
-from dpreg.sources.cluster import ClusterSource, Finished, PartitionTally
-from dpreg.sources.persons import Persons
-from dpreg.sources.spark_persons import limited_frame
-from dpreg.sources.spark_tasks import (
-    COUNTS,
-    ENGINE,
-    VECTORS,
-    Tallies,
-    count_rows,
-    sum_rows,
-    unpacked,
+from dpreg.errors import ArgumentError, DataError
+from dpreg.sources.base import CHUNK_ROWS, Chunk, Integers, Tally, added, find_column
+from dpreg.sources.cluster import (
+    ClusterSource,
+    Finished,
+    PartitionTally,
+    Sending,
+    check_versions,
+    shielded,
+    version_teller,
 )
-from dpreg.sources.versions import check_spark
-from dpreg.sources.words import Words, add, pack
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["SparkSource", "spark_source"]
-
+_ENGINE = "Spark"
 _SMALL = 1 << 15  # bytes of a vector of which one task adds those of all partitions
 _PAUSE = 0.2  # seconds between two looks at what is done
 _WIDTH = 16  # tasks of the last stage but one, where vectors are larger
+VECTORS = "slot int, vector binary"
+"""Columns of a vector's row: who made it, and the vector, pickled."""
+_COUNTS = "slot int, rows bigint"
 
 _LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+_asked: WeakSet[Any] = WeakSet()
+"""Sessions whose executors have told their version, which takes a job."""
 
 _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("byte", "short", "integer", "long", "float", "double", "decimal"), "numeric"),
@@ -108,8 +115,21 @@ def spark_source(data: Any) -> SparkSource:
         )
     if data.isStreaming:
         raise ArgumentError("data is a stream without an end: give a DataFrame that is read once")
-    check_spark(ENGINE, data.sparkSession)
+    session = data.sparkSession
+    if not _is_remote(session) and session not in _asked:  # Spark Connect tells nothing of them
+        check_versions(_ENGINE, lambda: _of_executors(session.sparkContext))
+        _asked.add(session)
     return SparkSource(data)
+
+
+def _is_remote(one: Any) -> bool:
+    return type(one).__module__.startswith("pyspark.sql.connect")
+
+
+def _of_executors(context: Any) -> list[str]:
+    tasks, version = context.defaultParallelism, version_teller()
+    found: list[str] = context.parallelize(range(tasks), tasks).map(lambda _: version()).collect()
+    return found
 
 
 class SparkSource(ClusterSource):
@@ -135,55 +155,57 @@ class SparkSource(ClusterSource):
     waits, PySpark's own loggers in this process do not print it.
     """
 
-    __slots__ = ("_data", "_kinds", "_names")
-
-    engine = ENGINE
+    __slots__ = ("_data",)
+    engine = _ENGINE
 
     def __init__(self, data: DataFrame) -> None:
         fields = data.schema.fields
         self._data = data
-        self._names = tuple(field.name for field in fields)
+        self.names = tuple(field.name for field in fields)
         self._kinds = tuple(_KINDS.get(field.dataType.typeName(), "other") for field in fields)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Column names in the table's order, repeats included."""
-        return self._names
 
     def kind(self, name: str) -> Kind:
         """Return what the container calls a column. DataError where absent or repeated."""
-        return self._kinds[find_column(self._names, name)]
+        return self._kinds[find_column(self.names, name)]
 
-    def limited(self, columns: Mapping[str, ColumnType], persons: Persons) -> SparkSource:
-        """Return the rows that are kept of each person; see `ClusterSource.limited`."""
-        self._check(columns)
-        return SparkSource(limited_frame(self._selected(columns), columns, persons))
+    def _together(self, sending: Sending) -> SparkSource:
+        """Send rows on: how many tasks they go to is ``spark.sql.shuffle.partitions``.
+
+        Spark may join partitions made by such a repartition, but splits none.
+        """
+        kinds = ", ".join(f"{label} double" for label in sending.labels)
+        read = self._selected(sending.columns).mapInArrow(_Sent(sending), kinds)
+        return SparkSource(read.repartition(sending.labels[0]))
 
     def _count(self) -> int:
         with _unlogged():
             return int(self._data.count())
 
-    def _total(self, work: PartitionTally, positions: bool, finished: Finished) -> Words | None:
+    def _total(self, work: PartitionTally, positions: bool, finished: Finished) -> Integers | None:
         frame = self._selected(work.columns)
         with _unlogged(), _job(frame, finished) as done:
-            counts = _counted(frame) if positions else None
+            counts = None
+            if positions:
+                counted = frame.mapInArrow(count_rows, _COUNTS).collect()
+                counts = {row["slot"]: row["rows"] for row in counted}
             sums = frame.mapInArrow(Tallies(work, counts, done), VECTORS)
             for width in _widths(work.tally):
-                sums = _dealt(sums, width).mapInArrow(sum_rows, VECTORS)
+                # Each row goes, whole, to a task that its slot decides.
+                dealt = sums.repartition(*(() if width is None else (width,)), "slot")
+                sums = dealt.mapInArrow(sum_rows, VECTORS)
             rows = sums.collect()
-        vectors = [unpacked(row["words"], row["entries"]) for row in rows]
-        return add(vectors) if vectors else None
+        return added(pickle.loads(row["vector"]) for row in rows) if rows else None
 
     def _selected(self, columns: Mapping[str, ColumnType]) -> DataFrame:
         """Take the columns to be read, in their order, by place: names may need quoting."""
         from pyspark.sql.functions import lit
 
-        plain = self._data.toDF(*(f"c{place}" for place in range(len(self._names))))
+        plain = self._data.toDF(*(f"c{place}" for place in range(len(self.names))))
         chosen = []
         for name in columns:
-            label = f"c{find_column(self._names, name)}"
             unread = self.kind(name) in ("datetime", "other")
-            chosen.append(lit(None).cast("double").alias(label) if unread else plain[label])
+            column = plain[f"c{find_column(self.names, name)}"]
+            chosen.append((lit(None).cast("double") if unread else column).alias(name))
         return plain.select(*chosen)
 
 
@@ -194,17 +216,109 @@ def _widths(tally: Tally) -> tuple[int | None, ...]:
     tasks (which it fits to what there is to be shuffled) adds some each, a few tasks add these
     sums, and one the rest: no task, and not the driver, is sent many vectors.
     """
-    small = pack(tally(())).nbytes <= _SMALL
-    return (1,) if small else (None, _WIDTH, 1)
+    return (1,) if tally(()).nbytes <= _SMALL else (None, _WIDTH, 1)
 
 
-def _dealt(vectors: DataFrame, width: int | None) -> DataFrame:
-    """Send each row whole to a task that its slot decides."""
-    return vectors.repartition("slot") if width is None else vectors.repartition(width, "slot")
+# ---- what tasks do -------------------------------------------------------------------------------
 
 
-def _counted(frame: DataFrame) -> dict[int, int]:
-    return {row["slot"]: row["rows"] for row in frame.mapInArrow(count_rows, COUNTS).collect()}
+@dataclass(frozen=True, slots=True)
+class Tallies:
+    """The function of a pass for ``mapInArrow``: one row for a partition that has rows.
+
+    Attributes
+    ----------
+    work : PartitionTally
+    counts : dict of int to int, or None
+        Rows of each partition, by its number, where places in the whole table are needed.
+    done : pyspark.Accumulator or None
+        Collects the numbers of the partitions that are done.
+    """
+
+    work: PartitionTally
+    counts: dict[int, int] | None
+    done: Any
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Tally a partition that comes in record batches."""
+        vector = shielded(_ENGINE, lambda: self._vector(batches))
+        if self.done is not None:
+            self.done.add({slot()})
+        if vector is not None:
+            yield row_of(vector)
+
+    def _vector(self, batches: Iterator[Any]) -> Integers | None:
+        counts = self.counts
+        start = 0 if counts is None else sum(n for place, n in counts.items() if place < slot())
+        rows = 0
+
+        def chunks() -> Iterator[Chunk]:
+            nonlocal rows
+            for chunk in _chunks(batches, self.work.columns):
+                rows += len(next(iter(chunk.values())))
+                yield chunk
+
+        vector = self.work.of(chunks(), start)
+        if counts is not None and rows != counts.get(slot(), 0):
+            raise DataError("a partition has other rows than before: put the table in order")
+        return vector if rows else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """Reads record batches, and writes their rows as they are sent."""
+
+    sending: Sending
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        read = _chunks(batches, self.sending.columns)
+        while (chunk := shielded(_ENGINE, lambda: next(read, None))) is not None:
+            yield pa.record_batch(self.sending(chunk))
+
+
+def _chunks(batches: Iterable[Any], columns: Mapping[str, ColumnType]) -> Iterator[Chunk]:
+    from dpreg.sources.arrow import batch_pieces
+
+    pieces = batch_pieces(((0, batch) for batch in batches), columns, CHUNK_ROWS)
+    return (piece.chunk() for piece in pieces)
+
+
+def sum_rows(batches: Iterator[Any]) -> Iterator[Any]:
+    """Add vectors: one row, or none where none came."""
+    total: Integers | None = None
+    for batch in batches:
+        for cell in batch.column(1):
+            vector = pickle.loads(cell.as_py())
+            total = vector if total is None else added([total, vector])
+    if total is not None:
+        yield row_of(total)
+
+
+def count_rows(batches: Iterator[Any]) -> Iterator[Any]:
+    """Count a partition's rows."""
+    import pyarrow as pa
+
+    rows = sum(batch.num_rows for batch in batches)
+    yield pa.record_batch({"slot": pa.array([slot()], pa.int32()), "rows": pa.array([rows])})
+
+
+def slot() -> int:
+    """Return the number of this task's partition, which another attempt has too."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None  # in a task there is one
+    return context.partitionId()
+
+
+def row_of(vector: Integers) -> Any:
+    """Return the row of a vector."""
+    import pyarrow as pa
+
+    entries = pa.array([pickle.dumps(vector)], pa.binary())
+    return pa.record_batch({"slot": pa.array([slot()], pa.int32()), "vector": entries})
 
 
 # ---- what the caller sees meanwhile --------------------------------------------------------------
@@ -246,7 +360,7 @@ def _job(frame: DataFrame, finished: Finished) -> Iterator[Any]:
     """
     session = frame.sparkSession
     tag = f"dpreg-{uuid.uuid4().hex}"
-    if type(frame).__module__.startswith("pyspark.sql.connect"):
+    if _is_remote(frame):
         with _tagged(session.addTag, session.interruptTag, session.removeTag, tag):
             yield None
         return

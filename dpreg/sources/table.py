@@ -1,9 +1,22 @@
-"""Tables in memory: pandas frames, and mappings of names to arrays."""
+"""Tables in memory: pandas frames, mappings of names to arrays, and functions that return such.
+
+A function that opens a table is the way to give rows that no other source can read, and to have a
+stream read more than once: called anew for each pass, it returns the rows in chunks. What is
+public: the names of the **first** chunk's columns, like those of any table; they are checked before
+anything is charged. Where names follow from rows, as in JSON lines, let the function first give a
+chunk without rows that has all columns. The names of later chunks, their kinds and the lengths of
+their columns may follow from rows, so they decide nothing: a column that such a chunk lacks, or has
+twice, or that is not a column at all, has only missing cells there; one that is too short has
+missing cells at its end.
+
+Tested in `tests/sources/test_table.py` and `tests/sources/test_opened.py`.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,13 +26,24 @@ import pandas as pd
 from dpreg.cells import Kind, kind_of
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError, DataError
-from dpreg.sources.array_cells import array_reader
-from dpreg.sources.base import find_column
-from dpreg.sources.local import LocalSource, Piece
+from dpreg.sources.base import (
+    PART_ROWS,
+    Chunk,
+    LocalSource,
+    Piece,
+    Source,
+    find_column,
+    guarded,
+    guarded_items,
+    slices,
+)
+from dpreg.sources.numpy_cells import Values, meaning_of, missing_chunk, read_array
 
-__all__ = ["TableSource", "frame_source", "loose_source", "mapping_source"]
-
-_PART_ROWS = 1 << 18
+_FAILED = "the function given as data failed"
+_WANTED = (
+    "the function given as data must return a table, or an iterable of tables: pandas DataFrames, "
+    "mappings of names to arrays, Arrow, Polars or DuckDB tables"
+)
 
 
 def frame_source(data: pd.DataFrame) -> TableSource:
@@ -33,7 +57,9 @@ def frame_source(data: pd.DataFrame) -> TableSource:
 
 def mapping_source(data: Mapping[Any, Any]) -> TableSource:
     """Take a mapping of names to arrays, Series, lists or tuples of one length."""
-    series = [(_label(name), _as_series(name, values)) for name, values in data.items()]
+    if not all(isinstance(name, str) for name in data):
+        raise ArgumentError("data: the names of a mapping's columns must be text")
+    series = [(name, _as_series(name, values)) for name, values in data.items()]
     lengths = {len(column) for _, column in series}
     if len(lengths) > 1:
         raise DataError("the table's columns have different lengths")
@@ -63,34 +89,19 @@ def _loose_series(name: Any, values: object) -> pd.Series[Any]:
     try:
         return _as_series(name, values)
     except ArgumentError:
-        rows = len(values) if isinstance(values, np.ndarray) and values.ndim else 0
-        return pd.Series(np.full(rows, None, dtype=object), dtype=object)
+        return _missing(len(values) if isinstance(values, np.ndarray) and values.ndim else 0)
 
 
 class TableSource(LocalSource):
-    """A source held in memory, one pandas Series a column."""
+    """A source held in memory, one pandas Series a column; its parts are of 262,144 rows."""
 
-    __slots__ = ("_columns", "_names", "_rows")
+    __slots__ = ("_columns",)  # so that `vars` shows no row
 
     def __init__(self, columns: list[tuple[str, pd.Series[Any]]], rows: int) -> None:
-        self._columns = tuple(columns)
-        self._names = tuple(name for name, _ in columns)
-        self._rows = rows
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Column names in the table's order, repeats included; labels not of text are left out."""
-        return self._names
-
-    @property
-    def rows(self) -> int:
-        """Number of rows; private under add-remove."""
-        return self._rows
-
-    @property
-    def parts(self) -> int:
-        """Blocks of 262,144 rows."""
-        return -(-self._rows // _PART_ROWS)
+        self.names = tuple(name for name, _ in columns)
+        self.rows = rows
+        self.parts = -(-rows // PART_ROWS)
+        self._columns = [column for _, column in columns]
 
     def kind(self, name: str) -> Kind:
         """Return what the container calls a column. DataError where absent or repeated."""
@@ -101,32 +112,23 @@ class TableSource(LocalSource):
             return kind_of_arrow(dtype.pyarrow_dtype)
         return kind_of(dtype)
 
-    def count(self) -> int:
-        """Return `rows`."""
-        return self._rows
-
     def _pieces(self, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
-        readers = {name: array_reader(_array(self._find(name)), columns[name]) for name in columns}
+        readers = {
+            name: array_reader(_held(self._find(name)), how) for name, how in columns.items()
+        }
 
-        def read(part: slice) -> dict[str, Any]:
+        def read(part: slice) -> Chunk:
             return {name: reader(part) for name, reader in readers.items()}
 
-        for start in range(0, self._rows, size):
-            part = slice(start, min(start + size, self._rows))
-            yield Piece(part.stop - start, partial(read, part), start // _PART_ROWS)
+        for part in slices(self.count(), size):
+            yield Piece(part.stop - part.start, partial(read, part), part.start // PART_ROWS)
 
     def _find(self, name: str) -> pd.Series[Any]:
-        return self._columns[find_column(self.names, name)][1]
+        return self._columns[find_column(self.names, name)]
 
 
-def _array(column: pd.Series[Any]) -> Any:
-    return column.to_numpy() if isinstance(column.dtype, np.dtype) else column.array
-
-
-def _label(name: object) -> str:
-    if not isinstance(name, str):
-        raise ArgumentError("data: the names of a mapping's columns must be text")
-    return name
+def _missing(rows: int) -> pd.Series[Any]:
+    return pd.Series(np.full(rows, None, dtype=object), dtype=object)
 
 
 def _as_series(name: str, values: object) -> pd.Series[Any]:
@@ -150,9 +152,168 @@ def _as_series(name: str, values: object) -> pd.Series[Any]:
                 text = pd.StringDtype("python", na_value=math.nan)
                 return pd.Series(values.astype(object), dtype=text)
             case "S" | "V":  # never read: bytes and records are no cells; one makes all of them so
-                return pd.Series(np.full(len(values), None, dtype=object), dtype=object)
+                return _missing(len(values))
             case "M" | "m":  # never read; pandas would raise on dates beyond its range
                 return pd.Series(np.full(len(values), "NaT", dtype=f"{values.dtype.kind}8[s]"))
     raise ArgumentError(
         f"data: column {name!r} must be a list or a one-dimensional array of numbers or text"
     )
+
+
+def array_reader(array: Any, how: ColumnType) -> Callable[[slice], Values]:
+    """Make the function that reads a range of an array's cells.
+
+    Parameters
+    ----------
+    array : ndarray or pandas ExtensionArray
+    how : ColumnType
+    """
+    meaning = meaning_of(how)
+    if isinstance(array, pd.Categorical):
+        # Each category on its own, used or not; code -1 looks up the last entry, None. Read in
+        # bulk: to take one out raises where it is a time that Python has not.
+        categories = array_reader(_held(array.categories), how)(slice(None))
+        table = np.concatenate([categories, meaning.missing(1)])
+        return lambda part: table[array.codes[part]]
+    if isinstance(array, pd.arrays.ArrowExtensionArray):
+        return _arrow_reader(array, how)
+    return lambda part: read_array(array[part], meaning)
+
+
+def _held(cells: pd.Series[Any] | pd.Index[Any]) -> Any:
+    """Return the array that holds a column's cells."""
+    return cells.to_numpy() if isinstance(cells.dtype, np.dtype) else cells.array
+
+
+def _arrow_reader(array: Any, how: ColumnType) -> Callable[[slice], Values]:
+    """Read what pandas holds as Arrow by way of Arrow: pandas raises on nulls among some of it."""
+    from dpreg.sources.arrow_cells import arrow_reader
+
+    chunked = array.__arrow_array__()
+    read = arrow_reader(chunked.type, how)
+
+    def ranged(part: slice) -> Values:
+        pieces = [read(piece) for piece in chunked[part].iterchunks()]
+        return np.concatenate(pieces or [meaning_of(how).cells([])])
+
+    return ranged
+
+
+def _is_table(data: object) -> bool:
+    return isinstance(data, pd.DataFrame | Mapping) or hasattr(data, "__arrow_c_stream__")
+
+
+class OpenedSource(LocalSource):
+    """A source of chunks that a function returns.
+
+    Parameters
+    ----------
+    function : callable without arguments
+        Returns an iterable of tables (a generator, most often): pandas DataFrames, mappings, or
+        anything with ``__arrow_c_stream__``; or one such table. Each call must open the rows anew:
+        it is called **once here, for the first chunk's names and kinds**, and once for each pass.
+        Chunks may have any number of rows. Each must be a table of its own: while the next is asked
+        for, some of its rows may still be being read in other threads.
+    as_source : callable
+        `dpreg.sources.as_source`, which takes each chunk.
+
+    Raises
+    ------
+    DataError
+        If the function or its iterator fails: the error names the type of its exception and
+        nothing else, since the text could quote a row. If it gives no chunk to take the names
+        from. While rows are read (the ledger stays charged): if another number of rows comes than
+        at the pass before, or the very iterator that was used up already.
+    ArgumentError
+        If what it returns is not an iterable of tables; while rows are read, if a chunk is none.
+    """
+
+    unit = "chunk"
+    keeps_order = False  # not promised: the function may run a query
+    fleeting = True
+
+    def __init__(
+        self, function: Callable[[], object], as_source: Callable[[object], Source]
+    ) -> None:
+        self._function, self._as_source = function, as_source
+        self._used: object = None
+        self._rows: int | None = None  # of the first complete pass
+        tables = self._tables()
+        first = next((as_source(table) for table in tables), None)
+        tables.close()
+        if first is None:
+            raise DataError(
+                "the function given as data returned no chunk: let it give one without rows, so "
+                "that the names of the columns are known"
+            )
+        self.names = first.names
+        self._kinds = {name: first.kind(name) for name in first.names if _is_unique(first, name)}
+
+    def kind(self, name: str) -> Kind:
+        """Return what the first chunk calls a column. DataError where absent or repeated."""
+        find_column(self.names, name)
+        return self._kinds[name]
+
+    def count(self) -> int:
+        """Count the rows by calling the function once more."""
+        return sum(LocalSource.count(self._chunk(table)) for table in self._tables())
+
+    def _pieces(self, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
+        rows = 0
+        for part, table in enumerate(self._tables()):
+            for piece in _pieces(self._chunk(table), columns, size):
+                yield replace(piece, part=part)
+                rows += piece.rows
+        if self._rows not in (None, rows):
+            raise DataError(
+                "the function given as data returned another number of rows than at the pass "
+                "before: let it open the same table at each call"
+            )
+        self._rows = rows
+
+    def _tables(self) -> Generator[Any]:
+        """Call the function; each table that it gives."""
+        opened = guarded(self._function, _FAILED)
+        if hasattr(opened, "__next__"):
+            if opened is self._used:
+                raise DataError(
+                    "the function given as data returned the same iterator again, which has been "
+                    "used up: let it make a new one at each call"
+                )
+            self._used = opened
+        if _is_table(opened):
+            opened = [opened]
+        elif isinstance(opened, str | bytes) or not isinstance(opened, Iterable):
+            raise ArgumentError(f"{_WANTED}; it returned a {type(opened).__name__}")
+        tables = guarded(partial(iter, opened), _FAILED)
+        for table in guarded_items(tables, _FAILED):
+            if not _is_table(table):
+                raise ArgumentError(f"{_WANTED}; one of its chunks is a {type(table).__name__}")
+            yield table
+
+    def _chunk(self, table: Any) -> LocalSource:
+        loose = isinstance(table, pd.DataFrame | Mapping)
+        source = loose_source(table) if loose else self._as_source(table)
+        assert isinstance(source, LocalSource)  # as all are that come as one of these
+        return source
+
+
+def _pieces(chunk: LocalSource, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
+    """Cut a chunk into pieces, with missing cells where it has no such column, or several."""
+    there = {name: how for name, how in columns.items() if _is_unique(chunk, name)}
+    gone = {name: how for name, how in columns.items() if name not in there}
+    if there:
+        for piece in chunk._pieces(there, size):
+            yield replace(piece, read=partial(_completed, piece, gone)) if gone else piece
+        return
+    for part in slices(LocalSource.count(chunk), size):
+        rows = part.stop - part.start
+        yield Piece(rows, partial(missing_chunk, columns, rows), 0)
+
+
+def _completed(piece: Piece, gone: Mapping[str, ColumnType]) -> Chunk:
+    return {**piece.read(), **missing_chunk(gone, piece.rows)}
+
+
+def _is_unique(source: Source, name: str) -> bool:
+    return source.names.count(name) == 1

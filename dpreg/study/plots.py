@@ -14,15 +14,15 @@ from dpreg.arrays import Bools, Ints
 from dpreg.errors import ArgumentError, shown
 from dpreg.request import count
 from dpreg.results.plots import literal, plotting
+from dpreg.study.results import CURATOR_ONLY, SIMULATED
 from dpreg.study.simulation import KEYS
-from dpreg.study.stamp import CURATOR_ONLY, SIMULATED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from dpreg.study.results import SelectionStudy
-    from dpreg.study.simulated import SimulationStudy
+    from dpreg.study.simulation import SimulationStudy
 
 __all__ = ["agreement", "frequencies", "probabilities", "relative_rsquared", "simulation"]
 

@@ -15,7 +15,7 @@ import dpreg
 from dpreg.errors import ArgumentError, BudgetError, DpregWarning
 from dpreg.looks.law import NO_INTERVAL
 from dpreg.privacy.budget import Budget
-from dpreg.results.looks import ReleasedLook
+from dpreg.results.claim import ReleasedLook
 
 SCHEMA = {"x": (-1, 1), "z": (0, 10), "g": ["u", "v", "w"], "o": (-1, 1), "m": (0, 12)}
 ANSWERS = {

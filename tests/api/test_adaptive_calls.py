@@ -15,7 +15,7 @@ import dpreg
 from dpreg.errors import ArgumentError, BudgetError, DataError, DpregWarning
 from dpreg.looks.plan import plan_looks
 from dpreg.privacy.protection import Protection
-from dpreg.results.looks import ReleasedLook
+from dpreg.results.claim import ReleasedLook
 from dpreg.sources import as_source
 
 

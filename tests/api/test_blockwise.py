@@ -13,7 +13,7 @@ from dpreg.api import aggregate as blockwise
 from dpreg.api.aggregate import Aggregate, block_table, sample_aggregate
 from dpreg.errors import ArgumentError, BudgetError, SchemaError
 from dpreg.estimation.blocks import corrected, evaluations
-from dpreg.sources import TableSource
+from dpreg.sources.table import TableSource
 
 N = 3_000
 

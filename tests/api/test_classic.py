@@ -23,7 +23,7 @@ from dpreg.errors import ArgumentError, BudgetError, DataError, DpregError
 from dpreg.estimation import sums
 from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.mechanisms import choice
-from dpreg.privacy.vector_noise import VectorNoise
+from dpreg.privacy.noise import VectorNoise
 from dpreg.results.claim import STAMP
 from dpreg.results.classic import ClassicResults
 

@@ -24,9 +24,9 @@ from dpreg.errors import (
     NotReleased,
     SchemaError,
 )
+from dpreg.results.base import from_json
 from dpreg.results.glm import GLMResults
-from dpreg.results.load import from_json
-from dpreg.results.serialize import fields_of
+from dpreg.results.saved import fields_of
 from dpreg.sources import as_source
 
 SCHEMA = {

@@ -19,7 +19,7 @@ from dpreg.api.inputs import (
 )
 from dpreg.errors import ArgumentError, DataError
 from dpreg.estimation.histogram import count_change
-from dpreg.privacy.vector_noise import fit_noise
+from dpreg.privacy.noise import fit_noise
 from dpreg.schema import Schema
 
 SCHEMA = {"a": (0, 1), "g": ["u", "v"], "t": bool}

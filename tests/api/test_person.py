@@ -8,7 +8,7 @@ import pytest
 
 import dpreg
 from dpreg.errors import ArgumentError, BudgetError, DataError, DpregWarning
-from dpreg.results.load import load
+from dpreg.results.base import load
 from dpreg.sources import as_source, persons
 
 SCHEMA = {"x": (0, 1), "y": (0, 1), "g": ["a", "b"]}
@@ -174,7 +174,7 @@ def test_groups_of_a_person_s_rows_are_paid_for(relation, moved, monkeypatch):
 
 
 def _spied(seen, steps):
-    from dpreg.estimation import aggregate
+    from dpreg.estimation import blocks as aggregate
 
     def noted(self, table, budget):
         original = aggregate.block_changes

@@ -123,4 +123,4 @@ def test_a_time_of_another_zone_is_told_in_utc() -> None:
 
 def test_no_record_is_made_without_a_time() -> None:
     with pytest.raises(TypeError, match="when"):
-        dpreg.results.record.ReleaseRecord(call="dp_mean")  # type: ignore[call-arg]
+        dpreg.results.claim.ReleaseRecord(call="dp_mean")  # type: ignore[call-arg]

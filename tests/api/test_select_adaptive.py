@@ -11,7 +11,7 @@ import statsmodels.formula.api as smf
 import dpreg
 from dpreg.api import select as select_adaptive
 from dpreg.errors import ArgumentError, BudgetError, DataError, NotReleased
-from dpreg.results.looks import ReleasedLook
+from dpreg.results.claim import ReleasedLook
 from dpreg.sources import as_source
 
 SCHEMA = {

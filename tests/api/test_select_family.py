@@ -15,9 +15,9 @@ import dpreg
 from dpreg.errors import ArgumentError, BudgetError, DpregWarning, FormulaError, NotReleased
 from dpreg.looks.tuning import TUNING
 from dpreg.reporting import report_html
+from dpreg.results.base import from_json
 from dpreg.results.glm import GLMResults
-from dpreg.results.glm_selection import GLMSelectionResults
-from dpreg.results.load import from_json
+from dpreg.results.selection import GLMSelectionResults
 
 SCHEMA = {
     "a": (-1, 1),

@@ -8,17 +8,15 @@ import pytest
 import dpreg
 from dpreg.planning import Plan, RegressionPlan
 from dpreg.privacy.ledger import Caps, Entry, Verified
-from dpreg.results.classic import ClassicResults
+from dpreg.results.classic import ClassicResults, HistogramResults
 from dpreg.results.contrast import Contrast, Prediction
 from dpreg.results.glm import GLMPrediction, GLMResults
-from dpreg.results.glm_selection import GLMSelectionResults
-from dpreg.results.histogram import HistogramResults
 from dpreg.results.regression import RegressionResults
-from dpreg.results.selection import SelectionResults
+from dpreg.results.selection import GLMSelectionResults, SelectionResults
 from dpreg.results.summary import Summary
 from dpreg.schema import Skeleton
 from dpreg.study.results import SelectionStudy
-from dpreg.study.simulated import SimulationStudy
+from dpreg.study.simulation import SimulationStudy
 
 CALLS = [
     dpreg.dp_ols,

@@ -23,7 +23,7 @@ from dpreg.estimation import scaling as scaling_room
 from dpreg.estimation.blocks import rows_of
 from dpreg.formula import design
 from dpreg.privacy import account
-from dpreg.selection.scoring import profile
+from dpreg.selection import contest as profile
 from dpreg.sources import as_source
 
 # ---- 1. Scores of profile likelihood beyond 64 bits ------------------------------------------

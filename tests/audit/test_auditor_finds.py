@@ -17,7 +17,7 @@ from dpreg.audit import CallAudit, audit_call
 from dpreg.estimation.blocks import rows_of
 from dpreg.formula import design
 from dpreg.privacy import account
-from dpreg.selection.scoring import profile
+from dpreg.selection import contest as profile
 
 
 def _says(audit: CallAudit) -> str:

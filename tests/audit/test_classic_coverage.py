@@ -12,7 +12,7 @@ from scipy.stats import norm
 from dpreg.api.aggregate import sample_aggregate
 from dpreg.api.classic import dp_mean, dp_quantile, dp_suffstats
 from dpreg.api.histogram import dp_histogram
-from dpreg.privacy import vector_noise
+from dpreg.privacy import noise as vector_noise
 
 N = 10_000
 NEIGHBORS = ("replace-one", "add-remove")

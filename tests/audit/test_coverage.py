@@ -19,8 +19,8 @@ from scipy.stats import norm
 
 from dpreg.estimation.inference import fit_gram
 from dpreg.moments import Moments
-from dpreg.privacy.mechanisms import choose
-from dpreg.selection.tuning import useless_term_penalty
+from dpreg.privacy.mechanisms.choice import choose
+from dpreg.selection.probabilities import useless_term_penalty
 
 SD, NOISE = 0.577, 0.2
 BUDGETS = {"pure": ("1", "0"), "delta": ("1", "1e-6"), "small": ("0.3", "1e-6")}

@@ -22,9 +22,9 @@ from scipy.stats import beta
 from dpreg.moments import Moments
 from dpreg.request import SelectionRequest
 from dpreg.selection import contest, run
-from dpreg.selection.engine import Enumerated
-from dpreg.selection.preparation import Preparation, design_of, prepare, space_of
-from dpreg.selection.scoring import profile
+from dpreg.selection import contest as profile
+from dpreg.selection.draws import Enumerated
+from dpreg.selection.run import Preparation, design_of, prepare, space_of
 from dpreg.selection.scoring.problem import Problem
 from dpreg.selection.space import Space
 from dpreg.sources import as_source

@@ -16,23 +16,25 @@ from oracles.recorded_calls import MATRIX, recorded
 from dpreg.api import aggregate as blockwise
 from dpreg.api import classic as quantile
 from dpreg.api import context
-from dpreg.estimation import aggregate, coding, gram, held, histogram, perturbed, sums
-from dpreg.estimation import quantile as quantile_choice
+from dpreg.estimation import blocks as aggregate
+from dpreg.estimation import gram, histogram, perturbed, sums
+from dpreg.estimation import histogram as quantile_choice
+from dpreg.estimation import objective as held
+from dpreg.estimation import sums as coding
 from dpreg.formula import bounds
 from dpreg.looks import loop, plan, table
-from dpreg.privacy import (
-    account,
-    look_noise,
-    quantiles,
-    ranks,
-    scale_noise,
-    sensitivity,
-    vector_noise,
-)
+from dpreg.privacy import account, look_noise, ranks
+from dpreg.privacy import noise as scale_noise
+from dpreg.privacy import noise as vector_noise
+from dpreg.privacy import proofs as sensitivity
+from dpreg.privacy import ranks as quantiles
 from dpreg.privacy.mechanisms import choice
-from dpreg.privacy.stability import AccountError
-from dpreg.selection import contest, engine, estimates, preparation, run
-from dpreg.selection.scoring import profile
+from dpreg.privacy.protection import AccountError
+from dpreg.selection import contest, run
+from dpreg.selection import contest as profile
+from dpreg.selection import draws as engine
+from dpreg.selection import draws as estimates
+from dpreg.selection import run as preparation
 
 ALL = "__import__('dataclasses').replace(everyone, group={!r})"
 

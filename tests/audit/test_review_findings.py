@@ -14,8 +14,7 @@ import dpreg
 from dpreg.errors import ArgumentError, BudgetError, SchemaError
 from dpreg.estimation.perturbed import adassp
 from dpreg.privacy.protection import Protection
-from dpreg.selection.contest import LARGEST_SCORE, least_squares_contest, profile_contest
-from dpreg.selection.scoring.profile import residuals
+from dpreg.selection.contest import LARGEST_SCORE, least_squares_contest, profile_contest, residuals
 from dpreg.selection.space import Space
 
 SCHEMA = {"x": (-1, 1), "z": (-1, 1), "y": (-1, 1)}

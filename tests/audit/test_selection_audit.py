@@ -11,7 +11,7 @@ from oracles.neighbours import MECHANISMS, RELATIONS
 
 from dpreg import moments
 from dpreg.formula import matrix, rows
-from dpreg.privacy import sensitivity
+from dpreg.privacy import proofs as sensitivity
 from dpreg.privacy.mechanisms import choice
 from dpreg.privacy.protection import Protection
 from dpreg.selection import contest

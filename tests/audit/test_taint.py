@@ -21,18 +21,14 @@ from dpreg.looks import table as looks
 from dpreg.looks.coordinates import place_of
 from dpreg.moments import MOMENT_BITS
 from dpreg.privacy.budget import Spend
-from dpreg.privacy.gram_sensitivity import CELL_UNITS
-from dpreg.privacy.stability import Stability
-from dpreg.results.claim import PrivacyClaim
-from dpreg.results.classic import ClassicResults
+from dpreg.privacy.proofs import CELL_UNITS
+from dpreg.privacy.protection import Stability
+from dpreg.results.claim import LedgerPosition, Look, PrivacyClaim, ReleasedLook, ReleaseRecord
+from dpreg.results.classic import ClassicResults, HistogramResults
 from dpreg.results.contrast import Contrast, Prediction
 from dpreg.results.glm import GLMResults
-from dpreg.results.glm_selection import GLMSelectionResults
-from dpreg.results.histogram import HistogramResults
-from dpreg.results.looks import Look, ReleasedLook
-from dpreg.results.record import LedgerPosition, ReleaseRecord
 from dpreg.results.regression import RegressionResults
-from dpreg.results.selection import SelectionResults
+from dpreg.results.selection import GLMSelectionResults, SelectionResults
 from dpreg.selection import run as selecting
 
 LOOKED: dict[str, dict[str, Any]] = {

@@ -12,10 +12,10 @@ from oracles.selection_law import (
     pairs,
 )
 
-from dpreg.privacy.mechanisms import choose, effective_t
-from dpreg.selection.tree import sampler as tree
+from dpreg.privacy.mechanisms.choice import choose, effective_t
+from dpreg.selection.tree import search as tree
 from dpreg.selection.tree.noise import Bits
-from dpreg.selection.tree.sampler import Tree
+from dpreg.selection.tree.search import Tree
 
 CELLS = covering_array(FACTORS)
 DRAWS = 20_000

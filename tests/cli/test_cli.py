@@ -46,7 +46,7 @@ def test_from_skeleton_to_report(run, desk):
     assert result.record.ledger.entry == 1
     assert run("show", "s.json")[0].strip() == str(result).strip()
     assert run("show", "s.json", "--full")[0].strip() == str(result.summary(full=True)).strip()
-    assert dpreg.results.load.from_json(run("show", "s.json", "--json")[0]) == result
+    assert dpreg.results.base.from_json(run("show", "s.json", "--json")[0]) == result
     run("report", "s.json", "-o", "s.html")
     assert result.record.ledger.head in (desk / "s.html").read_text()
     shown = json.loads(run("ledger", "show", "h.db", "--json")[0])
@@ -176,7 +176,7 @@ def test_other_calls_and_their_options(run, desk):
     out, told = run(
         "quantile", "houses.parquet", "price", *shared, "--q", 0.5, "--q", 0.9, "--json"
     )
-    assert dpreg.results.load.from_json(out).record.arguments["q"] == ["0.5", "0.9"]
+    assert dpreg.results.base.from_json(out).record.arguments["q"] == ["0.5", "0.9"]
     assert "no ledger is charged" in told
     out, _ = run(
         "histogram",
@@ -190,9 +190,9 @@ def test_other_calls_and_their_options(run, desk):
         1,
         "--json",
     )
-    assert len(dpreg.results.load.from_json(out).bin_counts) == 5
+    assert len(dpreg.results.base.from_json(out).bin_counts) == 5
     edges = ("histogram", "houses.parquet", "sqft", "--bins", "300,2000,8000", *shared)
-    assert len(dpreg.results.load.from_json(run(*edges, "--json")[0]).bin_counts) == 2
+    assert len(dpreg.results.base.from_json(run(*edges, "--json")[0]).bin_counts) == 2
     run(
         "mean", "houses.parquet", "price", "lat", "--bounds", "price=0,1e6", *shared, "--complete",
         "--neighbors", "add-remove", code=2,
@@ -264,15 +264,15 @@ LOOKS = {
 @pytest.mark.parametrize("do", LOOKS)
 def test_calls_by_looks_and_persons_from_the_shell(run, desk, owned, do):
     asked = (do, FORMULA, owned, *COMMON, "--eps", 8, *LOOKS[do])
-    looked = dpreg.results.load.from_json(run(*asked, "--json")[0])
+    looked = dpreg.results.base.from_json(run(*asked, "--json")[0])
     assert (looked.method, len(looked.releases)) == ("adaptive", 3 if do == "select" else 4)
     private = (*asked, "--neighbors", "add-remove")
     found = run(*private, "--out", "looked.json", "--json")[0]
-    assert dpreg.load(desk / "looked.json") == dpreg.results.load.from_json(found)
+    assert dpreg.load(desk / "looked.json") == dpreg.results.base.from_json(found)
     by_owner = (*asked, "--person", "owner", "--contributions", 2)
     price = json.loads(run(*by_owner, "--check", "--json")[0])
     assert price["protects"] == "replace-one, all rows of one 'owner'"
-    held = dpreg.results.load.from_json(run(*by_owner, "--json")[0])
+    held = dpreg.results.base.from_json(run(*by_owner, "--json")[0])
     assert (held.claim.person, held.nobs) == ("owner", None)
     run(*asked, "--person", "nobody", code=5)
     run("report", "looked.json", "-o", "looked.html")
@@ -287,7 +287,7 @@ def test_every_call_on_tables_has_a_command():
 def test_a_family_from_the_shell(run, desk):
     asked = ("glm", "I(1 * (price > 600000)) ~ sqft", "houses.parquet", *COMMON, "--eps", 4)
     found = run(*asked, "--delta", "1e-6", "--family", "binomial", "--json")[0]
-    assert dpreg.results.load.from_json(found).family == "binomial"
+    assert dpreg.results.base.from_json(found).family == "binomial"
     run(*asked, "--delta", "1e-6", "--family", "gamma", code=2)
     for call, what in (("glm", "binomial regression"), ("select", "Private variable selection")):
         told = (call, *asked[1:], "--delta", "1e-6", "--family", "binomial", "--out", "f.json")
@@ -315,10 +315,10 @@ def test_options_of_a_method_are_a_table_on_the_line_and_in_a_batch(run, desk):
     shared = ("--schema", "schema.json", "--eps", 1, "--fit", "none", "--json")
     line = ("select", FORMULA, "houses.parquet", *shared)
     table = '{name = "pcls", radius = 2.5, draws = 3}'
-    found = dpreg.results.load.from_json(run(*line, "--method", table)[0])
+    found = dpreg.results.base.from_json(run(*line, "--method", table)[0])
     assert (found.radius, found.draws) == (2.5, 3)
     retired = run(*line, "--method", "pcls", "--radius", "2.5", "--no-center")
-    assert dpreg.results.load.from_json(retired[0]).radius == 2.5
+    assert dpreg.results.base.from_json(retired[0]).radius == 2.5
     assert "these arguments are removed in the next version" in retired[1]
     run(*line, "--method", "{name = ", code=2)
     run(*line, "--method", '{name = "pcls", radios = 2}', code=2)

@@ -6,9 +6,10 @@ import pytest
 from oracles.accounts import bought, window
 
 from dpreg.errors import ArgumentError
-from dpreg.estimation import aggregate, sums
+from dpreg.estimation import blocks as aggregate
+from dpreg.estimation import sums
 from dpreg.estimation.blocks import Limits, block_values, rows_of
-from dpreg.estimation.coding import CELL_UNITS
+from dpreg.estimation.sums import CELL_UNITS
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
 from dpreg.privacy.ranks import RANK_UNIT

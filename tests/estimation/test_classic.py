@@ -5,7 +5,7 @@ import pytest
 from oracles.accounts import paid, plan_sums
 
 from dpreg.estimation import sums
-from dpreg.estimation.classic import (
+from dpreg.estimation.sums import (
     FAMILIES,
     Scale,
     family_estimates,

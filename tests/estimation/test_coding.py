@@ -6,8 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dpreg.estimation.coding import CELL_UNITS, GRID_ONE, Coding, Sums
-from dpreg.estimation.sums import _coding
+from dpreg.estimation.sums import CELL_UNITS, GRID_ONE, Coding, Sums, _coding
 from dpreg.privacy.protection import Protection
 
 NEIGHBORS = ("replace-one", "add-remove")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from oracles.accounts import release_gram
 from scipy.stats import laplace, norm
 
-from dpreg.estimation import drawn
+from dpreg.estimation import inference as drawn
 from dpreg.estimation.inference import fit_gram
 from dpreg.moments import accumulate
 

@@ -12,14 +12,13 @@ from scipy.optimize import minimize
 
 from dpreg.estimation import few
 from dpreg.estimation.few import few_fit, open_few, scales_of
-from dpreg.estimation.held import hold_located
+from dpreg.estimation.objective import hold_located
 from dpreg.formula.design import build_design
 from dpreg.moments import read_moments
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.objective import DRAWN, OBJECTIVE
+from dpreg.privacy.noise import DRAWN, OBJECTIVE, PARTS, SumsNoise
 from dpreg.privacy.protection import Protection
-from dpreg.privacy.scale_noise import PARTS, SumsNoise
 from dpreg.schema import Schema
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader

@@ -13,13 +13,8 @@ from dpreg.estimation import gram as gram_module
 from dpreg.moments import Moments, accumulate
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.gaussian import analytic_ratio
-from dpreg.privacy.gram_sensitivity import (
-    CELL_UNITS,
-    layout,
-    sensitivity_l1,
-    sensitivity_l2_squared,
-)
 from dpreg.privacy.look_noise import box_response_weight
+from dpreg.privacy.proofs import CELL_UNITS, layout, sensitivity_l1, sensitivity_l2_squared
 from dpreg.privacy.protection import Protection
 
 EPS, DELTA = Fraction(1), Fraction("1e-6")

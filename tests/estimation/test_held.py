@@ -15,13 +15,20 @@ from flint import arb, ctx
 from scipy.optimize import minimize
 
 from dpreg.estimation import objective
-from dpreg.estimation.held import Huber, can_hold, hold_located, released_minimum, weighted
-from dpreg.estimation.location import Location
-from dpreg.estimation.objective import HeldRows, Objective
+from dpreg.estimation.objective import (
+    HeldRows,
+    Huber,
+    Location,
+    Objective,
+    can_hold,
+    hold_located,
+    released_minimum,
+    weighted,
+)
 from dpreg.formula.design import build_design
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.objective import DRAWN, OBJECTIVE, objective_noise
+from dpreg.privacy.noise import DRAWN, OBJECTIVE, objective_noise
 from dpreg.privacy.protection import Protection
 from dpreg.schema import Schema
 from dpreg.sources import as_source

@@ -9,18 +9,20 @@ import statsmodels.api as sm
 from oracles.accounts import release_gram
 from oracles.gram import equation_noise as slow_noise
 
-from dpreg.estimation import drawn, redraws
+from dpreg.estimation import inference as drawn
+from dpreg.estimation import inference as redraws
+from dpreg.estimation.gram import NoisyGram
 from dpreg.estimation.inference import (
+    Redrawn,
+    draws_for,
     equation_noise,
     fit_gram,
     noise_norm,
     to_user_units,
 )
-from dpreg.estimation.noisy_gram import NoisyGram
-from dpreg.estimation.redraws import Redrawn, draws_for
 from dpreg.grouped.grid import MOMENT_BITS
 from dpreg.moments import Moments, accumulate
-from dpreg.privacy.gram_sensitivity import layout
+from dpreg.privacy.proofs import layout
 
 DELTA = Fraction("1e-6")
 

@@ -7,10 +7,11 @@ import pytest
 import statsmodels.api as sm
 from oracles.accounts import release_gram
 
-from dpreg.estimation import drawn, level_fit
+from dpreg.estimation import inference as drawn
+from dpreg.estimation import levels as level_fit
 from dpreg.estimation import levels as module
+from dpreg.estimation.gram import WithRest
 from dpreg.estimation.levels import fit_levels, hidden_levels
-from dpreg.estimation.rest_level import WithRest
 from dpreg.moments import accumulate
 
 DELTA = Fraction("1e-6")

@@ -9,13 +9,7 @@ import numpy as np
 import pytest
 
 from dpreg.errors import ArgumentError
-from dpreg.estimation.location import (
-    LARGEST_RADIUS,
-    LARGEST_REACH,
-    LEAST_TAU,
-    Form,
-    Location,
-)
+from dpreg.estimation.objective import LARGEST_RADIUS, LARGEST_REACH, LEAST_TAU, Form, Location
 
 
 def arguments(rng, p, size=1.0):

@@ -12,9 +12,8 @@ import statsmodels.api as sm
 
 from dpreg.errors import ArgumentError
 from dpreg.estimation import perturbed
-from dpreg.estimation.constants import METHODS, PERTURBED_NOISES, privacy_of_constants
+from dpreg.estimation.perturbed import METHODS, PERTURBED_NOISES, adassp, privacy_of_constants, ssp
 from dpreg.estimation.perturbed import _exact_sums as exact_sums
-from dpreg.estimation.perturbed import adassp, ssp
 from dpreg.privacy.gaussian import analytic_ratio
 
 DELTA = Fraction("1e-6")

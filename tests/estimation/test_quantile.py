@@ -7,8 +7,8 @@ from scipy import stats
 from scipy.special import ndtri
 
 from dpreg.errors import ArgumentError
-from dpreg.estimation import quantile
-from dpreg.estimation.quantile import GRID_CELLS, candidate_grid
+from dpreg.estimation import histogram as quantile
+from dpreg.estimation.histogram import GRID_CELLS, candidate_grid
 from dpreg.privacy.protection import Protection
 from dpreg.privacy.ranks import RANK_UNIT, cell_counts
 

@@ -7,10 +7,10 @@ import pytest
 from scipy.special import ndtri
 from scipy.stats import kstest
 
-from dpreg.estimation import redraws
-from dpreg.estimation.noisy_gram import NoisyGram
-from dpreg.estimation.redraws import draw_truth
-from dpreg.privacy.gram_sensitivity import layout
+from dpreg.estimation import inference as redraws
+from dpreg.estimation.gram import NoisyGram
+from dpreg.estimation.inference import draw_truth
+from dpreg.privacy.proofs import layout
 
 ALPHA = 1e-6
 SIZE = 6

@@ -5,15 +5,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dpreg.estimation import rest_level
-from dpreg.estimation.rest_level import WithRest
+from dpreg.estimation import gram as rest_level
+from dpreg.estimation.gram import WithRest
 from dpreg.moments import Moments, accumulate
-from dpreg.privacy.gram_sensitivity import (
-    CELL_UNITS,
-    layout,
-    sensitivity_l1,
-    sensitivity_l2_squared,
-)
+from dpreg.privacy.proofs import CELL_UNITS, layout, sensitivity_l1, sensitivity_l2_squared
 from dpreg.privacy.protection import Protection
 
 GROUP = (2, 3)  # z = (1, x, two levels of three, y)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpreg.estimation.shares import centred_shares, share_errors
+from dpreg.estimation.sums import centred_shares, share_errors
 from dpreg.results.inference import share_intervals
 
 

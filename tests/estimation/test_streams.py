@@ -10,7 +10,7 @@ import pytest
 
 import dpreg
 from dpreg.api import aggregate
-from dpreg.estimation.streams import put_back, start
+from dpreg.estimation.blocks import put_back, start
 
 ROWS = np.random.default_rng(0).normal(5, 1, 400)
 WAYS = [None, 60.0]

@@ -8,7 +8,7 @@ from oracles.accounts import paid, plan_sums
 
 from dpreg.errors import ArgumentError
 from dpreg.estimation import sums
-from dpreg.estimation.coding import GRID_ONE
+from dpreg.estimation.sums import GRID_ONE
 
 HALF = Fraction(1, 2)
 

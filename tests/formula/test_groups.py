@@ -13,7 +13,7 @@ from oracles.design_rows import blocks
 from dpreg.formula import groups
 from dpreg.formula.design import Design, build_design
 from dpreg.moments import accumulate, accumulate_groups, read_moments
-from dpreg.privacy.mechanisms import Coins
+from dpreg.privacy.mechanisms.coins import Coins
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader
 

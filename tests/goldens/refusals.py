@@ -18,7 +18,7 @@ from oracles.spelled import spelled
 
 import dpreg
 from dpreg.privacy.ledger import Ledger
-from dpreg.results.load import from_json
+from dpreg.results.base import from_json
 
 Bad = Callable[[Ledger], Any]
 CASES: dict[str, Bad] = {}

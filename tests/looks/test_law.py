@@ -181,6 +181,30 @@ def test_a_level_that_nobody_has_does_not_touch_the_others():
     assert np.sqrt(level.covariance[3, 3]) <= 1.0
 
 
+def test_a_column_that_was_shown_once_and_not_again_is_not_known():
+    """An earlier look took its noise for a column: lifted by it, H says that nothing is there."""
+    x, y = rows_of("linear")
+    family, release = released("linear", x, y, exact("linear", x, y).params)
+    lifted = replace(release, point=replace(release.point, sure=np.full(P, 0.8)))
+    quiet = release.information.copy()
+    quiet[3] = quiet[:, 3] = 0.0
+    quiet[3, 3] = 0.01 * N
+    found = fit(law(replace(lifted, information=quiet, information_sd=0.02 * N), family, N))
+    assert found.hidden[3] == pytest.approx(1, abs=0.2)
+    assert (found.hidden[1:3] < 0.5).all()
+    borne_out = fit(law(replace(lifted, information=quiet, information_sd=1e-4 * N), family, N))
+    assert borne_out.hidden[3] < 0.5
+    assert fit(law(lifted, family, N)).hidden.max() < 0.5
+
+
+def test_an_error_that_is_mostly_noise_of_the_information_is_a_guess():
+    x, y = rows_of("linear")
+    params = exact("linear", x, y).params
+    family, far = released("linear", x, y, params + 0.3)
+    assert (fit(law(far, family, N)).guessed < 0.1).all()
+    assert (fit(law(replace(far, information_sd=0.2 * N), family, N)).guessed > 0.5).all()
+
+
 def test_a_dispersion_below_its_noise_is_not_shown():
     x, y = rows_of("counts")
     family, release = released("counts", x, y, exact("counts", x, y).params)

@@ -14,10 +14,8 @@ from dpreg.looks import plan as module
 from dpreg.looks.plan import MOST_PASSES, plan_looks
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.fit_noise import FitNoise, fit_cells
-from dpreg.privacy.look_noise import GaussianLook
-from dpreg.privacy.protection import Protection
-from dpreg.privacy.stability import AccountError
+from dpreg.privacy.look_noise import FitNoise, GaussianLook, fit_cells
+from dpreg.privacy.protection import AccountError, Protection
 
 WHO = {
     f"{relation}, {k}" + (", persons" if person else ""): Protection(relation, k, person)

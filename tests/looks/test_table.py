@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -285,12 +286,52 @@ def test_a_pure_look_takes_its_information_from_the_look_before(monkeypatch):
 
     size = p + 1
     before = Release(one, seen(one), np.zeros(size), 2.0, 1.0, None, 1.0, 1.0, (1, 1), 0.1)
-    found, sd = carried(before, other)
+    found, _, _ = carried(before, other)
     np.testing.assert_allclose(found, seen(other), rtol=1e-9)
-    same, sd_same = carried(before, one)
+    same, spread, unseen = carried(before, one)
     np.testing.assert_allclose(same, seen(one), rtol=1e-9)
-    assert sd_same == pytest.approx(2.0, rel=1e-9)
-    assert sd > 0
+    np.testing.assert_allclose(spread, 2.0 * np.eye(size), atol=1e-9)
+    assert unseen.any() != (one.sure > 0).all()
+
+
+def test_noise_of_a_carried_information_is_long_where_the_look_before_hardly_saw(monkeypatch):
+    """Cells of independent noise, carried as H is: E N u (N u)' = (u'Pu) P + P u u' P."""
+    tagged(monkeypatch)
+    rng = np.random.default_rng(5)
+    size = 3
+    one, other = (point_of(rng, KINDS["linear"], size - 1) for _ in range(2))
+    one = replace(one, whitening=np.diag([0.01, 1.0]) @ one.whitening)
+    before = Release(
+        one, np.eye(size), np.zeros(size), 2.0, 1.0, None, 1.0, 1.0, (1, 1), 0.1, together=True
+    )
+    H, P, _ = carried(before, other)
+    u, drawn = np.array([1.0, -0.5, 2.0]), np.zeros((size, size))
+    for _ in range(20_000):
+        N = 2.0 * np.triu(rng.normal(size=(size, size)), 1)
+        N = N + N.T + np.diag(2.0 * np.sqrt(2) * rng.normal(size=size))
+        moved = (carried(replace(before, information=np.eye(size) + N), other)[0] - H) @ u
+        drawn += np.outer(moved, moved) / 20_000
+    scale = np.sqrt(np.diag(drawn))
+    expected = (u @ P @ u) * P + P @ np.outer(u, u) @ P
+    np.testing.assert_allclose(
+        drawn / np.outer(scale, scale), expected / np.outer(scale, scale), atol=0.05
+    )
+    assert np.linalg.cond(P) > 100
+
+
+def test_what_a_first_limited_look_may_lack_of_a_column_is_said(monkeypatch):
+    """The nearer its limits, the more; nothing where an earlier look had shown the column."""
+    tagged(monkeypatch)
+    point = point_of(np.random.default_rng(6), KINDS["linear"], 2)
+    H = 1_000.0 * np.diag([1.0, 0.25, 0.8])
+
+    def lacking(*sure):
+        at = replace(point, sure=np.array(sure))
+        before = Release(at, H, np.zeros(3), 2.0, 1.0, None, 1.0, 1.0, (2, 1), 0.1)
+        return carried(before, at)[2]
+
+    assert not lacking(0.5, 0.5).any()
+    np.testing.assert_allclose(lacking(0.0, 0.5), np.diag([0, 125.0, 0]), atol=1e-6)
 
 
 def test_looks_at_no_columns_count(monkeypatch):

@@ -7,12 +7,14 @@ from fractions import Fraction
 from typing import Any
 
 from dpreg.columns import LEAST_EPS
-from dpreg.estimation import aggregate, gram, histogram, quantile, sums
+from dpreg.estimation import blocks as aggregate
+from dpreg.estimation import gram, histogram, sums
+from dpreg.estimation import histogram as quantile
 from dpreg.privacy import ranks
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
-from dpreg.selection import estimates
+from dpreg.selection import draws as estimates
 
 ANY = ("permute-and-flip", "exponential", "laplace", "gaussian", "matrix-laplace")
 

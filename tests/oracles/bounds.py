@@ -6,10 +6,10 @@ from fractions import Fraction
 from typing import Any
 
 from dpreg.estimation import histogram
-from dpreg.privacy import ranks, sensitivity
-from dpreg.privacy.protection import Protection
-from dpreg.privacy.stability import CHOICES, NOISES, ScoreRange, Stability
-from dpreg.selection.scoring import profile
+from dpreg.privacy import proofs as sensitivity
+from dpreg.privacy import ranks
+from dpreg.privacy.protection import CHOICES, NOISES, Protection, ScoreRange, Stability
+from dpreg.selection import contest as profile
 
 
 def anything(neighbors: str = "replace-one", contributions: int = 1, **more: Any) -> Stability:

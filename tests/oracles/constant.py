@@ -24,8 +24,9 @@ import pytest
 
 import dpreg
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.mechanisms import additive, choice, coins, l2_norm, wishart
-from dpreg.selection.tree import sampler
+from dpreg.privacy.mechanisms import additive, choice, coins, wishart
+from dpreg.privacy.mechanisms import floors as l2_norm
+from dpreg.selection.tree import search as sampler
 
 mpl.use("Agg")
 

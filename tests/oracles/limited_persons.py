@@ -12,8 +12,7 @@ import numpy as np
 
 from dpreg.cells import spelling
 from dpreg.columns import Categorical, Numeric, Unbounded
-from dpreg.sources.persons import COIN, PERSON
-from dpreg.sources.together import first_rows, person_sums
+from dpreg.sources.persons import COIN, PERSON, first_rows, person_sums
 
 COLUMNS = {"x": Unbounded(), "level": Categorical(["a", "b"]), "z": Numeric(0, 9)}
 SLOTS = 1 << 12

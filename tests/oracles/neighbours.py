@@ -17,12 +17,12 @@ import pandas as pd
 
 from dpreg.formula.design import Design
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.mechanisms import effective_t
+from dpreg.privacy.mechanisms.choice import effective_t
 from dpreg.request import SelectionRequest
 from dpreg.schema import Schema
 from dpreg.selection import run
-from dpreg.selection.preparation import Preparation, design_of, prepare, space_of
 from dpreg.selection.probabilities import log_probabilities
+from dpreg.selection.run import Preparation, design_of, prepare, space_of
 from dpreg.selection.scoring.problem import Problem
 from dpreg.selection.space import Space
 from dpreg.sources import as_source

@@ -20,12 +20,14 @@ import numpy as np
 from scipy.stats import binom, norm
 
 from dpreg import moments
-from dpreg.estimation import gram, held, perturbed, sums
+from dpreg.estimation import gram, perturbed, sums
+from dpreg.estimation import objective as held
 from dpreg.privacy import ranks, seeded
-from dpreg.privacy.mechanisms import additive, choice, l2_norm, wishart
-from dpreg.selection import estimates
+from dpreg.privacy.mechanisms import additive, choice, wishart
+from dpreg.privacy.mechanisms import floors as l2_norm
+from dpreg.selection import draws as estimates
 from dpreg.selection.scoring import problem
-from dpreg.selection.tree import sampler
+from dpreg.selection.tree import search as sampler
 
 UNIT = 2.0**-40
 """Moments are integers in this unit."""

@@ -44,19 +44,26 @@ import pytest
 from dpreg.api import looks
 from dpreg.api import select as select_adaptive
 from dpreg.choice import rule
-from dpreg.estimation import aggregate, few, gram, histogram, perturbed, quantile, sums
+from dpreg.estimation import blocks as aggregate
+from dpreg.estimation import few, gram, histogram, perturbed, sums
+from dpreg.estimation import histogram as quantile
 from dpreg.looks import coordinates as place
 from dpreg.looks import law, locate, loop, plan, rows, table
 from dpreg.looks import law as estimates_of_looks
 from dpreg.looks import locate as limits
 from dpreg.looks import loop as chosen
-from dpreg.privacy import gaussian, objective, quantiles, ranks, scale_noise, seeded, vector_noise
-from dpreg.privacy.gram_sensitivity import CELL_UNITS
-from dpreg.privacy.mechanisms import additive, choice, coins, l2_norm, wishart
-from dpreg.privacy.parts import Part
-from dpreg.selection import estimates
+from dpreg.privacy import gaussian, ranks, seeded
+from dpreg.privacy import noise as objective
+from dpreg.privacy import noise as scale_noise
+from dpreg.privacy import noise as vector_noise
+from dpreg.privacy import ranks as quantiles
+from dpreg.privacy.account import Part
+from dpreg.privacy.mechanisms import additive, choice, coins, wishart
+from dpreg.privacy.mechanisms import floors as l2_norm
+from dpreg.privacy.proofs import CELL_UNITS
+from dpreg.selection import draws as estimates
 from dpreg.selection.scoring import problem
-from dpreg.selection.tree import sampler
+from dpreg.selection.tree import search as sampler
 
 Pairs = Iterable[tuple[float, float]]
 GRID = 2**20

@@ -14,8 +14,8 @@ from oracles.scores import penalty_counts
 from scipy.stats import chi2
 
 from dpreg.moments import accumulate
+from dpreg.selection.contest import profile_scores
 from dpreg.selection.scoring.problem import Problem
-from dpreg.selection.scoring.profile import profile_scores
 from dpreg.selection.space import Space
 
 ALPHA = 1e-6

@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 import dpreg.sources.spark as spark_module
 from dpreg.sources import as_source
-from dpreg.sources.spark_tasks import Tallies, sum_rows
+from dpreg.sources.spark import Tallies, sum_rows
 
 PARTITIONS, WIDTH = 24, 8
 SETTINGS = {

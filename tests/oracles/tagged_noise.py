@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 
 from dpreg.looks import table
-from dpreg.privacy.mechanisms import additive, l2_norm, wishart
+from dpreg.privacy.mechanisms import additive, wishart
+from dpreg.privacy.mechanisms import floors as l2_norm
 
 
 class Tag(int):

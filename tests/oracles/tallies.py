@@ -13,7 +13,8 @@ import pandas as pd
 
 from dpreg.columns import Boolean, Categorical, Numeric, Unbounded
 from dpreg.privacy.mechanisms.coins import Coins
-from dpreg.sources import CHUNK_ROWS, as_source
+from dpreg.sources import as_source
+from dpreg.sources.base import CHUNK_ROWS
 
 COLUMNS = {
     "x": Numeric(-1, 1),

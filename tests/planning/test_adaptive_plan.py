@@ -10,7 +10,7 @@ from benchmarks._power_runs import Setting, choosing_laws
 from dpreg.choice import choose
 from dpreg.options import PCLS
 from dpreg.planning import plan
-from dpreg.planning.assumed import _inflation
+from dpreg.planning.rows import inflated
 from dpreg.selection.space import Space
 
 FACTS = {"sigma": 0.2, "fit": None}
@@ -45,7 +45,7 @@ def _measured(p, n, eps, delta, correlation, sd, effects, runs):
         x = 2 * ndtr(g) - 1
         if sd:  # stated of the effects alone; the useless columns stay uniform
             own = slice(0, len(effects))
-            x[:, own] = np.clip(sd * _inflation(p, correlation) * g[:, own], -1, 1)
+            x[:, own] = np.clip(sd * inflated(p, correlation) * g[:, own], -1, 1)
         y = np.clip(x @ beta + 0.2 * rng.standard_normal(n), -1, 1)
         laws = choosing_laws(x, y, Setting(eps, delta), rng)
         hits[list(choose(laws, space).found)] += 1

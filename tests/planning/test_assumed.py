@@ -9,24 +9,31 @@ import pytest
 import dpreg
 from dpreg.errors import ArgumentError
 from dpreg.formula.design import build_design
-from dpreg.planning.assumed import of_formula, of_numbers
+from dpreg.planning.rows import assumed
 from dpreg.schema import Schema
 
 SCHEMA = {"y": (-2, 2), "a": (0, 10), "flag": (0, 1), "g": ["u", "v", "w"]}
 
 
+def numbers(columns, given=(), correlation=0.0, *, skewed=False):
+    """Return rows of columns in [-1, 1]."""
+    names = [f"x{j}" for j in range(columns)]
+    design = build_design("y ~ " + " + ".join(names), dict.fromkeys([*names, "y"], (-1, 1)))
+    return assumed(design, dict(given), correlation, skewed=skewed)
+
+
 def test_numbers_have_their_deviations_given_the_others():
-    found = of_numbers(4, {0: 0.1, 2: 0.2}, 0.5)
+    found = numbers(4, {1: 0.1, 3: 0.2}, 0.5)
     np.testing.assert_allclose(found.deviations()[[0, 2]], [0.1, 0.2], rtol=0.05)
     correlations = np.corrcoef(found.x.T)[np.triu_indices(4, 1)]
     np.testing.assert_allclose(correlations, 0.5, atol=0.04)
-    plain = of_numbers(3, {}, 0.0)
+    plain = numbers(3)
     np.testing.assert_allclose(plain.x.std(axis=0), 3**-0.5, rtol=0.02)
     assert np.abs(plain.x).max() <= 1
 
 
 def test_residuals_are_uncorrelated_with_the_columns_and_have_the_size_asked_for():
-    found = of_numbers(3, {}, 0.3)
+    found = numbers(3, correlation=0.3)
     y = found.response(np.array([0.1, 0.0, -0.1]), 0.05)
     fitted = np.linalg.lstsq(np.column_stack([np.ones(len(y)), found.x]), y, rcond=None)
     np.testing.assert_allclose(fitted[0][1:], [0.1, 0, -0.1], atol=1e-9)
@@ -35,7 +42,7 @@ def test_residuals_are_uncorrelated_with_the_columns_and_have_the_size_asked_for
 
 def test_a_formula_makes_its_own_columns_of_made_up_ones():
     design = build_design("y ~ a + I(a ** 2) + g", SCHEMA)
-    found = of_formula(design, {}, 0.0)
+    found = assumed(design, {}, 0.0)
     linear, square = found.x[:, 2], found.x[:, 3]  # levels come first
     np.testing.assert_allclose(square, (linear + 1) ** 2 / 2 - 1, atol=1e-9)
     np.testing.assert_allclose(found.x[:, :2].mean(axis=0), 1 / 3, atol=0.01)
@@ -46,26 +53,33 @@ def test_deviations_say_how_rare_levels_and_flags_are():
     shares = {"u": 0.6, "v": 0.3, "w": 0.1}
     sd = {level: (1 / share + 1 / shares["u"]) ** -0.5 for level, share in shares.items()}
     given = {1: sd["v"], 2: sd["w"], 3: (0.05 * 0.95) ** 0.5 / 0.5}
-    x = of_formula(design, given, 0.0).x
+    x = assumed(design, given, 0.0).x
     assert (x[:, 2] > 0).mean() == pytest.approx(0.05, abs=0.01)
     np.testing.assert_allclose(x[:, :2].mean(axis=0), [0.3, 0.1], atol=0.02)
-    np.testing.assert_allclose(of_formula(design, given, 0.0).stated(), list(given.values()))
+
+
+def test_stated_deviations_stand_and_others_are_those_of_the_rows():
+    asked = {"sigma": 0.5, "n": 500, "eps": 1, "formula": "y ~ a + flag", "schema": SCHEMA}
+    plan = dpreg.plan({"a": 0.3}, of="ols", sd={"a": 1.5}, **asked)
+    a, flag = plan.rows.deviations
+    assert a == 1.5 / 5
+    assert flag == pytest.approx(plan.rows.z[:, 2].std(), rel=0.01)
 
 
 def test_like_gives_columns_and_where_it_has_them_residuals():
     design = build_design("y ~ a + g", SCHEMA)
     rng = np.random.default_rng(1)
     rows = pd.DataFrame({"a": rng.normal(4, 1, 500), "g": rng.choice(list("uvw"), 500)})
-    without = of_formula(design, {}, 0.0, rows)
+    without = assumed(design, {}, 0.0, rows)
     np.testing.assert_allclose(without.x[:, 2], (rows["a"] - 5) / 5)
     skewed = rng.exponential(0.2, 500)
-    found = of_formula(design, {}, 0.0, rows.assign(y=skewed))
+    found = assumed(design, {}, 0.0, rows.assign(y=skewed))
     assert (without.shape**3).mean() == pytest.approx(0, abs=0.4)
     assert (found.shape**3).mean() > 1
     with pytest.raises(ArgumentError, match="lacks columns of the formula: g"):
-        of_formula(design, {}, 0.0, rows[["a"]])
+        assumed(design, {}, 0.0, rows[["a"]])
     with pytest.raises(ArgumentError, match="complete rows"):
-        of_formula(design, {}, 0.0, rows.head(4))
+        assumed(design, {}, 0.0, rows.head(4))
 
 
 @pytest.mark.parametrize(
@@ -89,19 +103,18 @@ def test_a_plan_says_that_rows_of_like_show_and_keeps_no_more_of_them_than_it_us
     assert "rows of like count as public, and show in these figures; nothing was spent" in told
     assert "No data were used" not in told
     assert b"secret" not in pickle.dumps(plan)
-    assert "secret" not in repr(plan.call)
-    assert "array(" not in repr(plan.call.rows)
+    assert "secret" not in repr(plan)
+    assert "array(" not in repr(plan.rows)
 
 
 def test_skewed_rows_bunch_and_their_levels_are_rare():
     schema = Schema.from_any({"y": (0, 1), "a": (0, 10), "g": ["u", "v", "w"]})
     design = build_design("y ~ a + g", schema)
-    usual, skewed = (of_formula(design, {}, 0.0, skewed=kind) for kind in (False, True))
+    usual, skewed = (assumed(design, {}, 0.0, skewed=kind) for kind in (False, True))
     assert np.median(skewed.x[:, -1]) == pytest.approx(-0.8, abs=0.03)
     assert skewed.x[:, -1].max() > -0.2
     assert usual.x[:, -1].std() > 2 * skewed.x[:, -1].std()
     shares = [(kind.x[:, 0] == kind.x[:, 0].max()).mean() for kind in (usual, skewed)]
     assert shares == pytest.approx([1 / 3, 0.05], abs=0.01)
     assert (skewed.shape**3).mean() > 1 > abs((usual.shape**3).mean())
-    numbers = of_numbers(3, {}, 0.0, skewed=True)
-    assert np.median(numbers.x) == pytest.approx(-0.8, abs=0.03)
+    assert np.median(numbers(3, skewed=True).x) == pytest.approx(-0.8, abs=0.03)

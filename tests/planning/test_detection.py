@@ -9,11 +9,14 @@ from oracles.bounds import score_range
 
 from dpreg.moments import accumulate
 from dpreg.planning import plan
-from dpreg.planning.detection import Effects, detect
-from dpreg.privacy.mechanisms import effective_t
-from dpreg.selection.probabilities import selection_probabilities
+from dpreg.planning.chances import Effects, detect
+from dpreg.privacy.mechanisms.choice import effective_t
+from dpreg.selection.probabilities import (
+    expected_useless_units,
+    selection_probabilities,
+    useless_term_penalty,
+)
 from dpreg.selection.scoring.problem import Problem
-from dpreg.selection.tuning import expected_useless_units, useless_term_penalty
 
 ROWS = 1e9  # so many that the columns' own dimensions do not count
 MECHANISMS = ("permute-and-flip", "exponential", "laplace")
@@ -104,9 +107,9 @@ def _settings():
             "fit": None,
         }
         m, useless = int(rng.integers(1, 4)), int(rng.integers(0, 4))
-        call = plan([0.1], candidates=m + useless, **facts).call
-        phi, psi = call.paper.charges
-        gains = rng.uniform(-1.5, 4.0, m) / call.paper.rate
+        paper = plan([0.1], candidates=m + useless, **facts).paper
+        phi, psi = paper.charges
+        gains = rng.uniform(-1.5, 4.0, m) / paper.rate
         beta = np.sqrt(np.maximum(psi + phi + gains, 0.01) / (facts["n"] / 3))
         spread = np.sqrt((beta**2).sum() / 3 + facts["sigma"] ** 2)
         if beta.sum() <= 0.8 and spread < 0.4:

@@ -9,7 +9,7 @@ from dpreg import datasets
 from dpreg.errors import ArgumentError
 from dpreg.options import PCLS
 from dpreg.planning import plan
-from dpreg.privacy.sensitivity import loss_range
+from dpreg.privacy.proofs import loss_range
 
 FACTS = {"sigma": 0.25, "candidates": 10}
 PAPER = {**FACTS, "method": "pcls"}
@@ -56,8 +56,8 @@ def test_contributions_and_neighbours_cost_what_they_cost():
 
 def test_the_rule_of_thumb_is_the_one_of_the_design():
     found = plan([0.2, 0.1], n=20_000, eps=1, chance=0.9, fit=None, **PAPER)
-    scale = 2 * float(loss_range(found.call.facts.request.rho))
-    _, psi = found.call.paper.charges
+    scale = 2 * float(loss_range(found.facts.request.rho))
+    _, psi = found.paper.charges
     assert found.rule_of_thumb == math.ceil((psi + math.log(2 / 0.1) * scale) / (0.01 / 3))
     assert found.at(n=found.rule_of_thumb).found >= 0.9
 
@@ -72,9 +72,9 @@ def test_clip_changes_the_units_and_nothing_else():
 
 
 def test_bic_is_added_where_sigma2_is_known():
-    plain = plan(0.1, n=5000, eps=10, **FACTS).call.paper.charges
-    both = plan(0.1, n=5000, eps=10, sigma2=0.0625, **FACTS).call.paper.charges
-    alone = plan(0.1, n=5000, eps=10, sigma2=0.0625, penalty="bic", **FACTS).call.paper.charges
+    plain = plan(0.1, n=5000, eps=10, **FACTS).paper.charges
+    both = plan(0.1, n=5000, eps=10, sigma2=0.0625, **FACTS).paper.charges
+    alone = plan(0.1, n=5000, eps=10, sigma2=0.0625, penalty="bic", **FACTS).paper.charges
     assert plain[0] == 0
     assert both == (pytest.approx(0.0625 * math.log(2500)), pytest.approx(plain[1]))
     assert alone == (both[0], 0)
@@ -98,16 +98,16 @@ def test_user_units_are_scaled_by_the_schema(area):
         schema=area.schema,
         method=PCLS(radius=2),
     )
-    stated = found.call.stated
+    stated = found.stated
     assert stated.names == ("county", "bsqft")
     assert stated.scaled == pytest.approx(((170 + 240) / 400, 0.11 * 1500 / 400))
     assert stated.models == 256
-    assert stated.effects.columns.tolist() == [6, 1]
-    assert stated.effects.useless.tolist() == [1] * 6
+    assert found.paper.effects.columns.tolist() == [6, 1]
+    assert found.paper.effects.useless.tolist() == [1] * 6
     level = (1 / 7) * (6 / 7)
     wanted = [(170**2 + 240**2) / 400**2 * level, (0.11 * 1500 / 400) ** 2 / 3]
-    np.testing.assert_allclose(stated.effects.strength, wanted)
-    assert stated.effects.sigma2 == pytest.approx((150 / 400) ** 2)
+    np.testing.assert_allclose(found.paper.effects.strength, wanted)
+    assert found.paper.effects.sigma2 == pytest.approx((150 / 400) ** 2)
 
 
 def test_sd_given_the_rest_is_in_the_columns_units(area):
@@ -122,7 +122,7 @@ def test_sd_given_the_rest_is_in_the_columns_units(area):
 def test_truths_are_two_points():
     facts = {"sigma": 0.2, "n": 5000, "eps": 1, "formula": "y ~ flag + x"}
     found = plan({"flag": 0.4}, schema={"y": (-1, 1), "flag": bool, "x": (0, 1)}, **facts)
-    stated = found.call.stated
+    stated = found.stated
     assert stated.deviations[0] == pytest.approx(0.5 / 0.5)
     assert stated.scaled[0] == pytest.approx(0.2)
 
@@ -233,8 +233,8 @@ def test_the_page_of_a_thousand_candidates_is_printed(mechanism):
 
 def test_no_model_is_counted_that_max_terms_excludes():
     few = plan({"a": 0.2}, n=4_000, eps=1, max_terms=2, **FACTS)
-    assert few.call.stated.models == 1 + 10 + 45
-    assert plan({"a": 0.2}, n=4_000, eps=1, max_terms=99, **FACTS).call.stated.models == 2**10
+    assert few.stated.models == 1 + 10 + 45
+    assert plan({"a": 0.2}, n=4_000, eps=1, max_terms=99, **FACTS).stated.models == 2**10
 
 
 def test_max_terms_must_hold_the_effects_of_a_formula(area):
@@ -266,10 +266,10 @@ def test_the_noisy_count_of_add_remove_is_paid_for():
     """`dp_select` buys it where sigma2 is given and n is private: a fiftieth of eps."""
     facts = {"n": 4_000, "eps": 1, "neighbors": "add-remove", **FACTS}
     plain, priced = plan(0.2, **facts), plan(0.2, sigma2=0.0625, **facts)
-    assert priced.call.paper.rate == pytest.approx(0.98 * plain.call.paper.rate)
-    assert plan(0.2, sigma2=0.0625, penalty=1, **facts).call.paper.rate == plain.call.paper.rate
+    assert priced.paper.rate == pytest.approx(0.98 * plain.paper.rate)
+    assert plan(0.2, sigma2=0.0625, penalty=1, **facts).paper.rate == plain.paper.rate
     shared = plan(0.2, sigma2=0.0625, fit="share", **facts)
-    assert shared.call.paper.rate == pytest.approx(0.49 * plain.call.paper.rate)
+    assert shared.paper.rate == pytest.approx(0.49 * plain.paper.rate)
 
 
 def test_unknown_columns_are_named(area):

@@ -13,7 +13,7 @@ from benchmarks.replication.predicted import WAYS, beside, predicted
 from benchmarks.replication.runs import cell
 from dpreg import plan
 from dpreg.errors import ArgumentError, DpregWarning
-from dpreg.privacy.stability import NOISES
+from dpreg.privacy.protection import NOISES
 
 SCHEMA = {"y": (-4, 4), "a": (0, 10), "b": (-1, 1), "g": ["u", "v", "w"]}
 FORMULA = "y ~ a + b + g"

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from dpreg.planning.theorems import Situation, least_rows, theorem_41, theorem_42
+from dpreg.planning.chances import Situation, least_rows, theorem_41, theorem_42
 
 AT = Situation(
     rows=1e7, eps=1.0, models=64, kappa0=1 / 3, least=1.0, true=3, largest=6, radius=30.0, bound=5.0

@@ -17,7 +17,7 @@ from dpreg.privacy.composition import (
     bounded_range_share,
     plan_draws,
 )
-from dpreg.privacy.mechanisms import noise_scale
+from dpreg.privacy.mechanisms.choice import noise_scale
 
 MILLIONTH = Fraction(1, 10**6)
 

@@ -24,14 +24,13 @@ from oracles.recording import record
 from scipy.stats import gamma, kstest
 
 from dpreg.errors import ArgumentError
-from dpreg.privacy import fit_noise
+from dpreg.privacy import look_noise as fit_noise
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.fit_noise import PURE, Drawn, fit_cells, gaussian_fit, pure_fit
-from dpreg.privacy.gram_sensitivity import CELL_UNITS
-from dpreg.privacy.looks import LEAST_SCALE
-from dpreg.privacy.protection import Protection
-from dpreg.privacy.stability import AccountError
+from dpreg.privacy.gaussian import LEAST_SCALE
+from dpreg.privacy.look_noise import PURE, Drawn, fit_cells, gaussian_fit, pure_fit
+from dpreg.privacy.proofs import CELL_UNITS
+from dpreg.privacy.protection import AccountError, Protection
 
 MU_SQUARED, EPS, THIRD = Fraction(1, 7), Fraction(1, 2), Fraction(1, 3)
 SHARES = Fraction(1, 2), Fraction(2, 5), Fraction(1, 10)

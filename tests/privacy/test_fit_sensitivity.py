@@ -11,17 +11,18 @@ from oracles.fit_units import informations, scores
 from scipy.optimize import minimize
 
 from dpreg.errors import ArgumentError
-from dpreg.privacy.fit_sensitivity import (
+from dpreg.privacy.proofs import (
+    CELL_UNITS,
     information_l2_squared,
     joint_l2_squared,
+    located_l2_squared,
+    located_weights,
     nuclear_norm,
     score_l2,
     score_weight,
     tail_change,
     trace_l1,
 )
-from dpreg.privacy.gram_sensitivity import CELL_UNITS
-from dpreg.privacy.located_sensitivity import located_l2_squared, located_weights
 from dpreg.privacy.protection import Protection
 
 REPLACE, ADD = Protection("replace-one"), Protection("add-remove")

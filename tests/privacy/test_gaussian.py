@@ -16,7 +16,7 @@ from dpreg.privacy.gaussian import (
     analytic_ratio,
     discrete_sigma,
 )
-from dpreg.privacy.mechanisms._opendp import contrib
+from dpreg.privacy.mechanisms.additive import contrib
 
 BUDGETS = [("1", "1e-6"), ("0.3", "1e-6"), ("0.01", "1e-9"), ("5", "1e-5"), ("20", "1e-10")]
 

@@ -8,12 +8,7 @@ from oracles.gram import released, rows, worst_changes
 
 from dpreg.errors import ArgumentError
 from dpreg.moments import accumulate
-from dpreg.privacy.gram_sensitivity import (
-    CELL_UNITS,
-    layout,
-    sensitivity_l1,
-    sensitivity_l2_squared,
-)
+from dpreg.privacy.proofs import CELL_UNITS, layout, sensitivity_l1, sensitivity_l2_squared
 from dpreg.privacy.protection import Protection
 
 # (z columns of the model, exclusive groups)

@@ -10,12 +10,8 @@ from scipy.optimize import minimize_scalar
 
 from dpreg.errors import ArgumentError
 from dpreg.privacy import look_noise
-from dpreg.privacy.located_sensitivity import (
-    located_l2_squared,
-    located_weights,
-    response_weight,
-)
 from dpreg.privacy.look_noise import located_gaussian
+from dpreg.privacy.proofs import located_l2_squared, located_weights, response_weight
 from dpreg.privacy.protection import Protection
 
 UNIT = 2**20

@@ -9,7 +9,6 @@ from oracles.gram import rows
 
 from dpreg.errors import ArgumentError
 from dpreg.privacy import look_noise
-from dpreg.privacy.gram_sensitivity import CELL_UNITS, layout
 from dpreg.privacy.look_noise import (
     GaussianLook,
     box_gaussian,
@@ -17,8 +16,8 @@ from dpreg.privacy.look_noise import (
     located_gaussian,
     located_matrix_laplace,
 )
-from dpreg.privacy.protection import Protection
-from dpreg.privacy.stability import AccountError
+from dpreg.privacy.proofs import CELL_UNITS, layout
+from dpreg.privacy.protection import AccountError, Protection
 
 MU_SQUARED, EPS, HALF = Fraction(1, 9), Fraction(1, 2), Fraction(1, 2)
 FACTOR = layout((0, 1, 2, 3, 4), ((3, 4),))

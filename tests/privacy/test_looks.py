@@ -9,11 +9,12 @@ from oracles.look_laws import two_look_delta
 from scipy.stats import norm
 
 from dpreg.errors import ArgumentError
-from dpreg.privacy import looks
-from dpreg.privacy.gaussian import analytic_ratio, discrete_sigma
-from dpreg.privacy.looks import (
+from dpreg.privacy import gaussian as looks
+from dpreg.privacy.gaussian import (
     LARGEST_RATIO,
     LEAST_SCALE,
+    analytic_ratio,
+    discrete_sigma,
     look_scale,
     looks_ratio,
     weighted_scale,

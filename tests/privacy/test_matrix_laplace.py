@@ -12,15 +12,9 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import chi2, kurtosis
 
 from dpreg.errors import ArgumentError
-from dpreg.privacy import matrix_laplace
-from dpreg.privacy.matrix_laplace import (
-    degrees,
-    matrix_laplace_scales,
-    matrix_laplace_variance,
-    response_share,
-)
+from dpreg.privacy.look_noise import matrix_laplace_scales, matrix_laplace_variance, response_share
 from dpreg.privacy.mechanisms import wishart
-from dpreg.privacy.mechanisms.wishart import wishart_noise
+from dpreg.privacy.mechanisms.wishart import degrees, wishart_noise
 from dpreg.privacy.protection import Protection
 
 UNIT = 2**20
@@ -86,8 +80,8 @@ def test_mutants_of_the_degrees_are_caught_where_the_density_is_known(monkeypatc
     x = np.geomspace(1e-30, 10, 5000)
     honest = log_density(x, degrees(1) / 2)
     assert np.ptp(honest + x) < 1e-9  # Laplace
-    monkeypatch.setattr(matrix_laplace, "degrees", lambda size: size)
-    mutant = log_density(x, matrix_laplace.degrees(1) / 2)
+    monkeypatch.setattr(wishart, "degrees", lambda size: size)
+    mutant = log_density(x, wishart.degrees(1) / 2)
     assert mutant.max() - log_density(1.0, 0.5) > math.exp(1)
 
 

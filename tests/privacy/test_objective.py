@@ -14,12 +14,11 @@ from oracles.losses import Loss
 
 from dpreg.errors import ArgumentError
 from dpreg.estimation import objective as search
-from dpreg.estimation.held import weighted
-from dpreg.estimation.objective import HeldRows, Objective
-from dpreg.privacy import objective
+from dpreg.estimation.objective import HeldRows, Objective, weighted
+from dpreg.privacy import noise as objective
 from dpreg.privacy.account import Account, AccountError
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.objective import OBJECTIVE, objective_noise
+from dpreg.privacy.noise import OBJECTIVE, objective_noise
 from dpreg.privacy.protection import Protection
 
 ONE = Protection("replace-one")

@@ -8,10 +8,11 @@ from oracles.accounts import bought
 
 from dpreg.columns import LEAST_EPS, MOST_ROWS
 from dpreg.errors import ArgumentError
-from dpreg.privacy import quantiles
-from dpreg.privacy.mechanisms import choice, noise_scale
+from dpreg.privacy import ranks as quantiles
+from dpreg.privacy.mechanisms import choice
+from dpreg.privacy.mechanisms.choice import noise_scale
 from dpreg.privacy.protection import NEIGHBORS, Protection
-from dpreg.privacy.quantiles import RELIABLE, search_ranges
+from dpreg.privacy.ranks import RELIABLE, search_ranges
 
 NAN, INF = float("nan"), float("inf")
 POOL = np.array([0.0, 0.25, 1.0, -1.0, 3.0, 100.0, -7.5, 1e300, INF, -INF, NAN])

@@ -9,7 +9,7 @@ from oracles.mechanism_laws import permute_and_flip, worst_log_ratio
 
 from dpreg.columns import MOST_EPS
 from dpreg.errors import ArgumentError
-from dpreg.privacy.mechanisms import noise_scale
+from dpreg.privacy.mechanisms.choice import noise_scale
 from dpreg.privacy.ranks import RANK_UNIT, cell_counts, rank_scores
 
 CANDIDATES = np.array([0.0, 1.0, 2.0, 3.0])

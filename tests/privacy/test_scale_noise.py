@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from oracles.accounts import bought
 
-from dpreg.privacy import scale_noise as module
-from dpreg.privacy.protection import Protection
-from dpreg.privacy.scale_noise import PARTS, means_noise, part_noise, scales_noise
-from dpreg.privacy.stability import AccountError
+from dpreg.privacy import noise as module
+from dpreg.privacy.noise import PARTS, means_noise, part_noise, scales_noise
+from dpreg.privacy.protection import AccountError, Protection
 
 BOTH = ("replace-one", "add-remove")
 EPS = Fraction(1, 12)

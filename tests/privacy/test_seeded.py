@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpreg.errors import ArgumentError
-from dpreg.privacy.mechanisms import MECHANISMS, choose
+from dpreg.privacy.mechanisms.choice import MECHANISMS, choose
 from dpreg.privacy.seeded import NOT_PRIVATE, generator
 
 

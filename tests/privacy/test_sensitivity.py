@@ -13,9 +13,9 @@ from oracles.sign_patterns import integer_scores, minimum
 
 from dpreg.errors import ArgumentError
 from dpreg.moments import Moments, accumulate
-from dpreg.privacy import sensitivity
+from dpreg.privacy import proofs as sensitivity
+from dpreg.privacy.proofs import loss_range, score_grid
 from dpreg.privacy.protection import NEIGHBORS, Protection
-from dpreg.privacy.sensitivity import loss_range, score_grid
 
 RADII = (Fraction(1, 10), Fraction(1, 3), Fraction(1), Fraction(2), Fraction(29, 5))
 ONE = Fraction(1)

@@ -10,23 +10,24 @@ from oracles.accounts import bought
 
 import dpreg
 from dpreg.errors import ArgumentError
-from dpreg.estimation import aggregate, sums
+from dpreg.estimation import blocks as aggregate
+from dpreg.estimation import sums
 from dpreg.estimation.histogram import count_change
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.mechanisms import draw_index
-from dpreg.privacy.protection import Protection
-from dpreg.privacy.ranks import RANK_UNIT, fixed_range, rank_range
-from dpreg.privacy.sensitivity import score_range
-from dpreg.privacy.stability import (
+from dpreg.privacy.mechanisms.choice import draw_index
+from dpreg.privacy.noise import fit_noise
+from dpreg.privacy.proofs import score_range
+from dpreg.privacy.protection import (
     AccountError,
+    Protection,
     ScoreRange,
     Stability,
     Transformation,
     VectorChange,
 )
-from dpreg.privacy.vector_noise import fit_noise
-from dpreg.selection.scoring.profile import profile_range, residual_change
+from dpreg.privacy.ranks import RANK_UNIT, fixed_range, rank_range
+from dpreg.selection.contest import profile_range, residual_change
 
 REPLACE, ADD = Protection("replace-one"), Protection("add-remove")
 THREE = Protection("replace-one", 3)
@@ -200,32 +201,31 @@ def test_a_fixed_number_of_values_is_replaced():
 
 PROVERS = {
     "ScoreRange": {
-        "privacy/sensitivity.py:score_range",
+        "privacy/proofs.py:score_range",
         "privacy/ranks.py:rank_range",
         "privacy/ranks.py:fixed_range",
-        "privacy/quantiles.py:search_ranges",
-        "selection/scoring/profile.py:profile_range",
+        "privacy/ranks.py:search_ranges",
+        "selection/contest.py:profile_range",
         "selection/contest.py:profile_contest",  # scores that are all zero
     },
     "VectorChange": {
-        "estimation/coding.py:sensitivity",
+        "estimation/sums.py:sensitivity",
         "estimation/histogram.py:count_change",
-        "privacy/scale_noise.py:_fitted",
-        "selection/scoring/profile.py:residual_change",
-        "selection/estimates.py:_counted",
+        "privacy/noise.py:_fitted",
+        "selection/contest.py:residual_change",
+        "selection/draws.py:_counted",
     },
     "Stability": {
         "estimation/gram.py:_gaussian_plan",
         "estimation/gram.py:_laplace_plan",
         "estimation/gram.py:_matrix_laplace_plan",
         "estimation/perturbed.py:release_sums",
-        "privacy/fit_noise.py:_bound",
         "privacy/look_noise.py:_bound",
-        "privacy/objective.py:_use",
+        "privacy/noise.py:_use",
     },
     "Transformation": {
-        "estimation/aggregate.py:block_changes",
-        "selection/estimates.py:norm_changes",
+        "estimation/blocks.py:block_changes",
+        "selection/draws.py:norm_changes",
     },
 }
 """The functions that make a bound, each with its proof in its module: there are no others."""

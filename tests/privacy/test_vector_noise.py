@@ -6,9 +6,8 @@ from oracles.accounts import bought, paid
 
 from dpreg.errors import ArgumentError, BudgetError
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.protection import Protection
-from dpreg.privacy.stability import AccountError, VectorChange
-from dpreg.privacy.vector_noise import fit_noise
+from dpreg.privacy.noise import fit_noise
+from dpreg.privacy.protection import AccountError, Protection, VectorChange
 
 
 def fitted(mechanism="laplace", eps="1", delta="0", l1=3, l2_squared=5):

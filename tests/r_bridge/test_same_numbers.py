@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import dpreg
-from dpreg.results.load import from_json
+from dpreg.results.base import from_json
 from dpreg.results.selection import SelectionResults
 
 CALLS = {

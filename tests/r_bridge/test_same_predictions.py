@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import dpreg
+from dpreg.results.base import from_json
 from dpreg.results.glm import GLMResults
-from dpreg.results.load import from_json
 
 ROWS = 1_000
 FORMULAS = [

@@ -10,11 +10,10 @@ import pytest
 import dpreg
 from dpreg.errors import ArgumentError, NotReleased
 from dpreg.privacy.budget import BudgetTable, Spend
+from dpreg.results.base import from_json, load
 from dpreg.results.claim import STAMP, PrivacyClaim
-from dpreg.results.classic import ClassicResults
-from dpreg.results.histogram import HistogramResults
-from dpreg.results.load import from_json, load
-from dpreg.results.serialize import fields_of
+from dpreg.results.classic import ClassicResults, HistogramResults
+from dpreg.results.saved import fields_of
 
 
 def claim(seeded=False):

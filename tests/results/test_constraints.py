@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from patsy import DesignInfo
 
 from dpreg.errors import ArgumentError
-from dpreg.results.constraints import linear_constraints
+from dpreg.results.contrast import linear_constraints
 
 NAMES = ["Intercept", "a", "ab", "a:ab", "county[T.c c]", "np.log(x)", "I(a ** 2)", "x.y"]
 

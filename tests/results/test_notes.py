@@ -30,6 +30,20 @@ def test_few_complete_rows_ask_for_the_levels():
     assert not any("complete rows" in remark for remark in right.remarks)
 
 
+def test_a_misspelt_level_that_costs_a_third_of_the_rows_is_asked_for():
+    # Half of the rows are asked for whatever the noise of their number.
+    schema = {**SCHEMA, "town": ["ash", "elm", "Oak"]}
+    fit = dpreg.dp_ols(
+        "price ~ age + town", sold(20_000), 1, schema=schema, delta=1e-6, unsafe_seed=1
+    )
+    asked = "of 20,000: do the schema's levels match the data, letter by letter?"
+    assert asked in " ".join(str(fit).split())
+    small = dpreg.dp_ols(
+        "price ~ age + town", sold(900), 1, schema=SCHEMA, delta=1e-6, unsafe_seed=1
+    )
+    assert not any("complete rows" in remark for remark in small.remarks)
+
+
 def test_half_of_the_rows_are_all_that_a_split_fit_may_have():
     call = {"eps": 50, "method": "pcls", "fit": "split", "unsafe_seed": 1}
     found = dpreg.dp_select("price ~ age + town", sold(), schema=SCHEMA, **call)

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import dpreg
-from dpreg.results import marks, notes
+from dpreg.results import notes
+from dpreg.results import tables as marks
 from dpreg.results.page import page
-from dpreg.results.report import Facts, Grid, Paragraph
+from dpreg.results.summary import Facts, Grid, Paragraph
 
 
 def of(result, label, *, full=False, alpha=0.05):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dpreg.results import reference
+from dpreg.results import inference as reference
 
 
 def test_gaussian_noise_gives_the_normal_law():

@@ -8,8 +8,8 @@ import pytest
 from statsmodels.formula import api as smf
 
 from dpreg.errors import ArgumentError, NotReleased
+from dpreg.results.base import NeverReleased, Withheld
 from dpreg.results.claim import STAMP
-from dpreg.results.withheld import NeverReleased, Withheld
 
 WITHHELD = sorted(
     name for name, value in vars(NeverReleased).items() if isinstance(value, Withheld)

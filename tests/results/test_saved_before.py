@@ -172,4 +172,4 @@ def test_a_choice_of_0_2_shows_its_stability_and_its_laws_given_the_choice() -> 
     with pytest.raises(NotReleased, match="t_test is not released"):
         result.t_test("b = 0")
     assert dpreg.load(path).to_dict() == result.to_dict()
-    assert dpreg.results.load.from_json(result.to_json()) == result
+    assert dpreg.results.base.from_json(result.to_json()) == result

@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 
 import dpreg
 from dpreg.errors import ArgumentError, DataError
-from dpreg.privacy.ledger.receipts import kept
+from dpreg.privacy.ledger.handle import kept
 from dpreg.reporting import write_report
-from dpreg.results.claim import STAMP
-from dpreg.results.load import from_json, load
-from dpreg.results.record import LedgerPosition, ReleaseRecord
+from dpreg.results.base import from_json, load
+from dpreg.results.claim import STAMP, LedgerPosition, ReleaseRecord
 from dpreg.results.regression import RegressionResults
+from dpreg.results.saved import fields_of
 from dpreg.results.selection import SelectionResults
-from dpreg.results.serialize import fields_of
 
 texts = st.text(max_size=12)
 floats = st.floats(allow_nan=True, allow_infinity=True)

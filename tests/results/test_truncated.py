@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from dpreg.results.truncated import Truncated
+from dpreg.results.inference import Truncated
 
 TWO_SIDED = np.array([[-np.inf, -2.0], [2.0, np.inf]])
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from dpreg.privacy.budget import BudgetTable
-from dpreg.results import notes, views
+from dpreg.results import notes
+from dpreg.results import tables as views
 
 
 def test_the_budget_table_ends_with_what_was_charged(make_claim):

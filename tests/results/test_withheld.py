@@ -3,7 +3,7 @@
 import pytest
 
 from dpreg.errors import NotReleased
-from dpreg.results.withheld import NeverReleased, Withheld
+from dpreg.results.base import NeverReleased, Withheld
 
 NAMES = [name for name, value in vars(NeverReleased).items() if isinstance(value, Withheld)]
 

@@ -32,7 +32,7 @@ import numpy as np
 import pandas as pd
 
 import dpreg
-from dpreg.results.load import from_json
+from dpreg.results.base import from_json
 
 FOLDER = Path(__file__).parent / "saved-0.2"
 DELTA = "1e-6"

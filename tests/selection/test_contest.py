@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from oracles.bounds import of_scores, profile_range
 
+from dpreg.privacy.proofs import score_grid, score_range
 from dpreg.privacy.protection import Protection
-from dpreg.privacy.sensitivity import score_grid, score_range
 from dpreg.selection.contest import (
     LARGEST_RANGE,
     LARGEST_SCORE,
     Contest,
     least_squares_contest,
     profile_contest,
+    profile_grid,
 )
-from dpreg.selection.scoring.profile import profile_grid
 from dpreg.selection.space import Space
 
 ONE = Protection("replace-one")

@@ -13,10 +13,11 @@ from dpreg.moments import accumulate
 from dpreg.privacy.account import AccountError
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.composition import plan_draws
-from dpreg.privacy.mechanisms import choice, effective_t
+from dpreg.privacy.mechanisms import choice
+from dpreg.privacy.mechanisms.choice import effective_t
 from dpreg.privacy.protection import Protection
 from dpreg.selection.contest import least_squares_contest
-from dpreg.selection.engine import ENGINES, LARGEST_LIST, Enumerated, choose_engine
+from dpreg.selection.draws import ENGINES, LARGEST_LIST, Enumerated, choose_engine
 from dpreg.selection.scoring.problem import Problem
 from dpreg.selection.space import Space
 

@@ -8,8 +8,9 @@ import pytest
 from oracles.accounts import noisy_count, private_radius
 
 from dpreg.moments import accumulate
-from dpreg.privacy.mechanisms import choice, choose
-from dpreg.selection.estimates import RADII
+from dpreg.privacy.mechanisms import choice
+from dpreg.privacy.mechanisms.choice import choose
+from dpreg.selection.draws import RADII
 
 
 def scores_as_first_written(norms):

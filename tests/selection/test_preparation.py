@@ -9,7 +9,7 @@ from oracles.neighbours import DEFAULTS
 from dpreg.errors import ArgumentError, SchemaError
 from dpreg.request import SelectionRequest
 from dpreg.schema import Schema
-from dpreg.selection.preparation import prepare
+from dpreg.selection.run import prepare
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader
 

@@ -9,14 +9,14 @@ from oracles.neighbours import DEFAULTS
 
 import dpreg
 from dpreg.moments import Moments
-from dpreg.privacy.mechanisms import effective_t
+from dpreg.privacy.mechanisms.choice import effective_t
 from dpreg.privacy.ranks import cell_counts, rank_scores
 from dpreg.request import SelectionRequest
 from dpreg.schema import Schema
 from dpreg.selection import run
-from dpreg.selection.estimates import RADII, block_norms, radius_blocks
-from dpreg.selection.preparation import design_of, prepare, space_of
+from dpreg.selection.draws import RADII, block_norms, radius_blocks
 from dpreg.selection.probabilities import selection_probabilities
+from dpreg.selection.run import design_of, prepare, space_of
 from dpreg.selection.scoring.problem import Problem
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader

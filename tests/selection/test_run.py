@@ -10,13 +10,13 @@ from oracles.bounds import of_scores
 from oracles.neighbours import DEFAULTS
 
 from dpreg.moments import Moments
-from dpreg.privacy.mechanisms import effective_t
+from dpreg.privacy.mechanisms.choice import effective_t
 from dpreg.request import SelectionRequest
 from dpreg.schema import Schema
 from dpreg.selection import run
 from dpreg.selection.contest import Contest
-from dpreg.selection.preparation import design_of, prepare, space_of
-from dpreg.selection.tuning import useless_term_penalty
+from dpreg.selection.probabilities import useless_term_penalty
+from dpreg.selection.run import design_of, prepare, space_of
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader
 

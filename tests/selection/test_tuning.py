@@ -8,10 +8,13 @@ from flint import arb, ctx
 from scipy.integrate import quad
 
 from dpreg.errors import ArgumentError
-from dpreg.privacy.mechanisms import MECHANISMS, choose, effective_t
-from dpreg.selection import tuning
-from dpreg.selection.probabilities import selection_probabilities
-from dpreg.selection.tuning import expected_useless_units, useless_term_penalty
+from dpreg.privacy.mechanisms.choice import MECHANISMS, choose, effective_t
+from dpreg.selection import probabilities as tuning
+from dpreg.selection.probabilities import (
+    expected_useless_units,
+    selection_probabilities,
+    useless_term_penalty,
+)
 
 ALPHAS = (Fraction(1, 10), Fraction(3, 10))
 

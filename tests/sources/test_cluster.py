@@ -7,8 +7,8 @@ import pytest
 
 from dpreg.columns import Unbounded
 from dpreg.errors import DataError
+from dpreg.sources.base import added
 from dpreg.sources.cluster import ClusterSource, Finished
-from dpreg.sources.words import add, pack
 
 
 def test_a_partition_is_told_of_once_however_often_it_is_reported():
@@ -59,19 +59,18 @@ class Made(ClusterSource):
     def kind(self, name):
         return "numeric"
 
-    def limited(self, columns, persons):
+    def _together(self, sending):
         raise NotImplementedError
 
     def _count(self):
         return sum(map(len, self.partitions))
 
     def _total(self, work, positions, finished):
-        words = []
+        vectors = []
         for place, cells in enumerate(self.partitions):
-            made = pickle.loads(pickle.dumps(work.tally))([(0, {"x": cells})])
-            words.append(pack(made))
+            vectors.append(pickle.loads(pickle.dumps(work.tally))([(0, {"x": cells})]))
             finished.report([place])
-        return add(words) if words else None
+        return added(vectors) if vectors else None
 
 
 def test_partitions_are_added_exactly():

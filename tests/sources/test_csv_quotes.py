@@ -6,15 +6,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from dpreg.columns import Categorical, Unbounded
 from dpreg.sources import csv_files
-from dpreg.sources.csv_blocks import Malformed
-from dpreg.sources.csv_quotes import (
+from dpreg.sources.csv_files import (
     LINE_END,
     after_last_line,
     is_line_by_line,
     without_open_quotes,
 )
 
+LEVELS = Categorical(["a", "b"])
 LETTERS = st.sampled_from(['"', '"', ",", "\n", "\r", "a", "1"])
 BLOCKS = st.text(LETTERS, max_size=40).map(lambda text: text.encode() + b"\n")
 PIECES = st.sampled_from(['"a"', '"a,b"', '"a""b"', '""', '"open', 'b"', "c", '"d\ne"', "1", '"2"'])
@@ -23,11 +24,10 @@ ENDS = st.sampled_from(["\n", "\r", "\r\n"])
 
 
 def parsed(block: bytes, header: list[str], numbers: list[str]) -> tuple[list[object], int]:
-    spoilt = Malformed()
-    columns = csv_files._Columns(header, numbers)
-    batches = columns.parsed(memoryview(block), header, spoilt)
+    types = {name: Unbounded() if name in numbers else LEVELS for name in header}
+    batches, spoilt = csv_files._Parser(header, types)(block)
     text = [batch.cast(pa.schema([(name, pa.string()) for name in header])) for batch in batches]
-    return [row for batch in text for row in batch.to_pylist()], spoilt.rows
+    return [row for batch in text for row in batch.to_pylist()], spoilt
 
 
 def check_alike(block: bytes) -> None:
@@ -71,7 +71,7 @@ def test_which_lines_are_taken_out() -> None:
 @pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
 def test_lines_are_looked_at_where_rows_could_be_several_of_them(end: bytes) -> None:
     def told(rows: int, *lines: bytes) -> bool:
-        return is_line_by_line(memoryview(end.join([*lines, b""])), rows)
+        return is_line_by_line(end.join([*lines, b""]), rows)
 
     assert told(2, b'"a",1', b'2,"b,c"')
     assert told(7, b"a,1", b"2,b"), "without a quote there is nothing to count"
@@ -84,15 +84,15 @@ def test_lines_are_looked_at_where_rows_could_be_several_of_them(end: bytes) -> 
 def test_the_last_end_of_a_line(tail: bytes, before: int) -> None:
     """Also beyond the few thousand letters that are looked at first."""
     block = b"1,2\n" * before + tail.replace(b"\n", b"").replace(b"\r", b"")
-    assert after_last_line(memoryview(block), 0, len(block)) == 4 * before
-    assert after_last_line(memoryview(block), 4 * before, len(block)) == 0
-    assert after_last_line(memoryview(block + b"\r"), 0, len(block) + 1) == len(block) + 1
+    assert after_last_line(block, 0, len(block)) == 4 * before
+    assert after_last_line(block, 4 * before, len(block)) == 0
+    assert after_last_line(block + b"\r", 0, len(block) + 1) == len(block) + 1
 
 
 def test_many_letters_are_counted_part_by_part() -> None:
     line = b'"a",' + b"1" * 1_000 + b"\r\n"
     lines = 1_000
-    block = memoryview(line * lines)
+    block = line * lines
     assert np.frombuffer(block, np.uint8).size > 1 << 19
     assert is_line_by_line(block, lines)
     assert not is_line_by_line(block, lines - 1)

@@ -16,9 +16,10 @@ import pytest
 import dpreg
 from dpreg.columns import Boolean, Categorical, Numeric, PersonId, Unbounded
 from dpreg.errors import ArgumentError, DataError
-from dpreg.sources import LocalSource, as_source, spool
+from dpreg.sources import LocalSource, as_source
+from dpreg.sources import kept as spool
 from dpreg.sources.csv_files import CsvSource
-from dpreg.sources.held import HeldSource
+from dpreg.sources.kept import HeldSource
 from dpreg.sources.reader import Reader
 
 pa = pytest.importorskip("pyarrow")
@@ -87,7 +88,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture(params=[1 << 29, 900_000, 0], ids=["in memory", "in both", "in a file"])
 def limit(request, monkeypatch):
-    monkeypatch.setattr("dpreg.sources.spool.HELD_BYTES", request.param)
+    monkeypatch.setattr("dpreg.sources.kept.HELD_BYTES", request.param)
     return request.param
 
 
@@ -120,7 +121,7 @@ def test_every_pass_gives_the_rows_of_the_table(form, csv, limit):
 
 def test_the_first_pass_may_ask_for_some_columns_in_several_threads(csv, limit, monkeypatch):
     monkeypatch.setenv("DPREG_THREADS", "3")
-    monkeypatch.setattr("dpreg.sources.held.rows_of", lambda columns: 999)
+    monkeypatch.setattr("dpreg.sources.kept.rows_of", lambda columns: 999)
     held = HeldSource(as_source(csv), COLUMNS)
 
     def places(chunks):
@@ -227,7 +228,7 @@ def open_files(folder):
 
 @linux
 def test_the_file_has_no_name_and_goes_with_its_table(folder, csv, monkeypatch):
-    monkeypatch.setattr("dpreg.sources.spool.HELD_BYTES", 0)
+    monkeypatch.setattr("dpreg.sources.kept.HELD_BYTES", 0)
     held = HeldSource(as_source(csv), COLUMNS)
     assert held.count() == ROWS
     (state,) = open_files(folder)
@@ -243,7 +244,7 @@ def test_the_file_has_no_name_and_goes_with_its_table(folder, csv, monkeypatch):
 @linux
 def test_no_file_is_made_below_the_limit(folder, csv, monkeypatch):
     held = HeldSource(as_source(csv), {"x": Unbounded()})
-    monkeypatch.setattr("dpreg.sources.spool.HELD_BYTES", ROWS * 8)
+    monkeypatch.setattr("dpreg.sources.kept.HELD_BYTES", ROWS * 8)
     held.count()
     assert open_files(folder) == []
 
@@ -252,7 +253,7 @@ def test_no_file_is_made_below_the_limit(folder, csv, monkeypatch):
 @pytest.mark.parametrize("place", [9, 99], ids=["while it is kept", "after"])
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_what_ends_a_call_ends_the_file(error, place, folder, monkeypatch):
-    monkeypatch.setattr("dpreg.sources.spool.HELD_BYTES", 0)
+    monkeypatch.setattr("dpreg.sources.kept.HELD_BYTES", 0)
     seen = []
 
     def noting(start, rows):
@@ -288,8 +289,9 @@ def test_a_kill_leaves_nothing(folder, csv):
     program = f"""
         import os, signal
         from dpreg.columns import Unbounded
-        from dpreg.sources import as_source, spool
-        from dpreg.sources.held import HeldSource
+        from dpreg.sources import as_source
+        from dpreg.sources import kept as spool
+        from dpreg.sources.kept import HeldSource
         spool.HELD_BYTES = 0
         held = HeldSource(as_source({str(csv)!r}), {{"x": Unbounded()}})
         assert held.count() == {ROWS} and held._file is not None
@@ -304,7 +306,7 @@ def test_a_kill_leaves_nothing(folder, csv):
 
 @linux
 def test_a_disk_that_fails_says_so_and_nothing_of_the_rows(csv, monkeypatch):
-    monkeypatch.setattr("dpreg.sources.spool.HELD_BYTES", 0)
+    monkeypatch.setattr("dpreg.sources.kept.HELD_BYTES", 0)
     monkeypatch.setattr(tempfile, "tempdir", "/dev/null/none")
     with pytest.raises(DataError, match="temporary file for the rows failed") as told:
         dpreg.dp_ols(FORMULA, csv, 1, schema=SCHEMA)
@@ -334,7 +336,7 @@ def refused(data):
 def test_rows_that_may_not_be_held_are_read_for_each_pass(csv, monkeypatch):
     made = counting(monkeypatch)
     one = dpreg.dp_ols(FORMULA, refused(csv), 1, schema=SCHEMA, unsafe_seed=1)
-    assert len(made) == one.passes == 4
+    assert len([columns for columns in made if columns]) == one.passes == 4  # one more counts
     assert one.params.equals(dpreg.dp_ols(FORMULA, csv, 1, schema=SCHEMA, unsafe_seed=1).params)
 
 

@@ -10,7 +10,7 @@ import pytest
 from dpreg.columns import ColumnType, Numeric
 from dpreg.errors import ArgumentError, DataError
 from dpreg.sources import Chunk, LocalSource, Piece, as_source
-from dpreg.sources.local import CHUNK_ROWS
+from dpreg.sources.base import CHUNK_ROWS
 
 COLUMNS: Mapping[str, ColumnType] = {"a": Numeric(0, 1)}
 

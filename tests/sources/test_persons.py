@@ -13,7 +13,7 @@ import pytest
 
 from dpreg.columns import Categorical, Numeric, PersonId, Unbounded
 from dpreg.errors import DataError
-from dpreg.privacy.mechanisms import groups_of_coins, secret_key
+from dpreg.privacy.mechanisms.coins import groups_of_coins, secret_key
 from dpreg.privacy.protection import Protection
 from dpreg.sources import as_source, kept, persons
 from dpreg.sources.persons import COIN, Persons, digests, keep, matrix_of
@@ -321,7 +321,7 @@ def test_the_same_rows_and_coins_whatever_holds_the_table(form, tmp_path):
 
 def test_chunks_of_any_size_hold_the_same(monkeypatch):
     frame, whole = table(), kept_rows(table())
-    monkeypatch.setattr("dpreg.sources.local.rows_of", lambda columns: 7)
+    monkeypatch.setattr("dpreg.sources.base.rows_of", lambda columns: 7)
     assert (kept_rows(frame) == whole).all()
 
 

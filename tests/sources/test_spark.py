@@ -22,7 +22,7 @@ from dpreg.columns import Boolean, Categorical, Numeric, Unbounded
 from dpreg.errors import ArgumentError, DataError
 from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.mechanisms.coins import Coins
-from dpreg.sources import Source, as_source, versions
+from dpreg.sources import Source, as_source, cluster
 
 pytestmark = [
     pytest.mark.usefixtures("no_rows_leave"),
@@ -34,9 +34,9 @@ pytestmark = [
 
 def test_executors_of_another_version_are_refused_before_the_charge(spark, monkeypatch):
     frame, ledger = split(spark, table(), 3), Ledger(1)
-    theirs = versions._OURS
-    monkeypatch.setattr(versions, "_OURS", "9.9")
-    monkeypatch.setattr(versions, "_asked", set())
+    theirs = cluster._OURS
+    monkeypatch.setattr(cluster, "_OURS", "9.9")
+    monkeypatch.setattr(spark_module, "_asked", set())
     told = f"this process has dpreg 9.9, and workers of Spark have dpreg {theirs}: install"
     for _ in range(2):
         with pytest.raises(DataError, match=told):
@@ -44,7 +44,7 @@ def test_executors_of_another_version_are_refused_before_the_charge(spark, monke
     assert ledger.entries == ()
     monkeypatch.undo()
     as_source(frame)
-    monkeypatch.setattr(versions, "_of_executors", None)  # they are asked once for each session
+    monkeypatch.setattr(spark_module, "_of_executors", None)  # they are asked once for each session
     as_source(frame)
 
 

@@ -29,8 +29,8 @@ linux = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="looks at 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     """Return where temporary files go; send rows there soon."""
-    monkeypatch.setattr("dpreg.sources.spool.HELD_BYTES", 10_000)
-    monkeypatch.setattr("dpreg.sources.spool._WRITE_BYTES", 4_000)
+    monkeypatch.setattr("dpreg.sources.kept.HELD_BYTES", 10_000)
+    monkeypatch.setattr("dpreg.sources.kept._WRITE_BYTES", 4_000)
     monkeypatch.setattr("dpreg.sources.kept._READ_ROWS", 100)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
@@ -87,13 +87,14 @@ def test_a_kill_leaves_nothing(folder):
         import os, signal, sys, tempfile
         import numpy as np, pandas as pd
         from dpreg.columns import Unbounded
-        from dpreg.sources import as_source, spool
+        from dpreg.sources import as_source
+        from dpreg.sources import kept as spool
         from dpreg.sources.kept import kept_source
         from dpreg.sources.persons import Persons
         spool.HELD_BYTES = 1000
         frame = pd.DataFrame({"who": np.arange(500), "x": 1.0})
         kept = kept_source(as_source(frame), {"x": Unbounded()}, Persons("who", None, bytes(32)))
-        assert kept._blocks._file is not None
+        assert kept._blocks[0].file is not None
         os.kill(os.getpid(), signal.SIGKILL)
     """
     environment = os.environ | {"TMPDIR": str(folder)}
@@ -106,7 +107,7 @@ def test_a_kill_leaves_nothing(folder):
 @pytest.mark.parametrize("most", [None, 2])
 def test_a_file_holds_what_memory_would(most, monkeypatch):
     filed = kept(most=most)
-    monkeypatch.setattr("dpreg.sources.spool.HELD_BYTES", 1 << 20)
+    monkeypatch.setattr("dpreg.sources.kept.HELD_BYTES", 1 << 20)
     held = kept(most=most)
     assert (filed.rows, filed.person_count) == (held.rows, held.person_count)
     assert held.person_count == 700
@@ -136,7 +137,7 @@ def test_passes_side_by_side_read_the_same_rows():
 
 def test_a_disk_that_fails_is_an_error_without_a_cause(monkeypatch):
     source = kept()
-    os.ftruncate(source._blocks._file._file.fileno(), 100)
+    os.ftruncate(source._blocks[0].file._file.fileno(), 100)
     with pytest.raises(DataError, match=r"temporary file.*TMPDIR") as cut:
         list(source.chunks(X))
 
@@ -153,5 +154,5 @@ def test_a_disk_that_fails_is_an_error_without_a_cause(monkeypatch):
 
 
 def test_nothing_of_the_rows_is_shown():
-    assert "[" not in repr(kept()._blocks)
+    assert not any("[" in repr(block) for block in kept()._blocks)
     assert repr(kept()) == "Source(x: numeric)"

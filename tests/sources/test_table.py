@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 
 from dpreg.columns import Boolean, Categorical, Numeric, Unbounded
 from dpreg.errors import ArgumentError, DataError
-from dpreg.sources import Source, as_source, check_columns
+from dpreg.sources import Source, as_source
+from dpreg.sources.base import check_columns
 
 TYPES = [
     Numeric(0, 1),

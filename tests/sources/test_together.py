@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpreg.errors import ArgumentError
-from dpreg.sources.together import MOST, first_rows, person_sums
+from dpreg.sources.persons import MOST, first_rows, person_sums
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 FAR = st.sampled_from([-(2**63), -(2**63) + 1, 2**63 - 1, 2**62, -(2**62), 2**42, 2**21 - 1, -1, 0])

@@ -11,7 +11,7 @@ from dpreg.cells import spelling
 from dpreg.columns import Categorical, Unbounded
 from dpreg.privacy.protection import Protection
 from dpreg.sources import as_source
-from dpreg.sources.kept import _cuts, _whole, kept_source
+from dpreg.sources.kept import _cuts, kept_source
 from dpreg.sources.persons import PERSON, Persons, digests
 from dpreg.sources.reader import Reader
 
@@ -87,8 +87,8 @@ FORMS = {
 def small_limits(monkeypatch):
     """Send all but the smallest tables to a file, in many pieces."""
     monkeypatch.setattr("dpreg.sources.kept._READ_ROWS", 37)
-    monkeypatch.setattr("dpreg.sources.spool.HELD_BYTES", 3000)
-    monkeypatch.setattr("dpreg.sources.spool._WRITE_BYTES", 1500)
+    monkeypatch.setattr("dpreg.sources.kept.HELD_BYTES", 3000)
+    monkeypatch.setattr("dpreg.sources.kept._WRITE_BYTES", 1500)
 
 
 @pytest.mark.parametrize("where", ["memory", "file"])
@@ -107,7 +107,7 @@ def test_the_same_sums_in_chunks_of_any_size(size, where, monkeypatch):
     frame = table(rows=900, people=25)
     if where == "file":
         small_limits(monkeypatch)
-    monkeypatch.setattr("dpreg.sources.local.rows_of", lambda columns: size)
+    monkeypatch.setattr("dpreg.sources.base.rows_of", lambda columns: size)
     assert (sums(frame) == slowly(frame, KEY)).all()
 
 
@@ -124,21 +124,6 @@ def test_cuts_fill_chunks_with_whole_persons():
     cuts = [(part.start, part.stop) for part in _cuts(starts, 14, 4)]
     assert cuts == [(0, 3), (3, 9), (9, 11), (11, 14)]
     assert not list(_cuts(np.array([], dtype=int), 0, 4))
-
-
-def test_pieces_of_a_partition_are_cut_anew_between_persons():
-    rng = np.random.default_rng(1)
-    for trial in range(200):
-        owned = rng.integers(1, 6, int(rng.integers(0, 9)))
-        numbers = np.repeat(np.arange(len(owned)), owned).astype(float)
-        ends = np.unique(rng.integers(0, len(numbers) + 1, int(rng.integers(0, 9))))
-        cells = np.arange(float(len(numbers)))
-        pieces = zip(np.split(numbers, ends), np.split(cells, ends), strict=True)
-        found = list(_whole({"person": n, "c0": c} for n, c in pieces))
-        told = [set(chunk["person"]) for _, chunk in found]
-        assert sum(map(len, told)) == len(owned) == len(set().union(*told)), trial
-        assert [*np.concatenate([cells[:0], *(c["c0"] for _, c in found)])] == [*cells]
-        assert all(chunk["c0"][0] == start for start, chunk in found)
 
 
 # ---- one person ----------------------------------------------------------------------------------
@@ -240,7 +225,8 @@ def test_a_pass_reads_some_of_the_columns_in_any_order(monkeypatch):
 @pytest.mark.xdist_group("cluster")
 @pytest.mark.parametrize("size", [3, 50, 1 << 15])
 def test_dask_s_partitions_hold_whole_persons(size, monkeypatch):
-    monkeypatch.setattr("dpreg.sources.local.LocalSource.chunks.__defaults__", (size,))
+    monkeypatch.setattr("dpreg.sources.dask.CHUNK_ROWS", size)
+    monkeypatch.setattr("dpreg.sources.cluster.CHUNK_ROWS", size)
     frame = table()
     reader = reader_of(spread(frame.sample(frac=1, random_state=2)))
     assert (reader.total(COLUMNS, LimitedPersons(), "sums") == slowly(frame, KEY)).all()

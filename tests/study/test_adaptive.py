@@ -7,7 +7,7 @@ import pytest
 from dpreg import dp_select
 from dpreg.api.study import selection_study
 from dpreg.errors import ArgumentError
-from dpreg.study.stamp import CURATOR_ONLY
+from dpreg.study.results import CURATOR_ONLY
 
 SCHEMA = dict.fromkeys([*"abcd", "y"], (-1, 1))
 FORMULA = "y ~ a + b + c + d"

@@ -7,7 +7,7 @@ import pytest
 
 from dpreg.errors import ArgumentError
 from dpreg.selection.probabilities import selection_probabilities
-from dpreg.study.batched import target_probability
+from dpreg.study.simulation import target_probability
 
 BITS = 30  # scores on a grid this fine stand for real ones
 TOLERANCE = {"laplace": 3e-5, "permute-and-flip": 1e-8, "exponential": 1e-8}

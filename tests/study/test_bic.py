@@ -11,7 +11,7 @@ from dpreg.moments import read_moments
 from dpreg.selection.space import build_space
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader
-from dpreg.study.bic import bic_by_steps, bic_choice, rsquared
+from dpreg.study.selection import bic_by_steps, bic_choice, rsquared
 
 SCHEMA = dict.fromkeys("abcdey", (-1, 1))
 FORMULA = "y ~ a + b + c + d + e + a:b + b:c"

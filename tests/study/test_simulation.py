@@ -11,10 +11,10 @@ from benchmarks._figures import BETAS, figure, mechanism_table
 from dpreg.api.study import simulation_study
 from dpreg.errors import ArgumentError
 from dpreg.moments import MOMENT_BITS, Moments
-from dpreg.privacy.sensitivity import score_grid
+from dpreg.privacy.proofs import score_grid
 from dpreg.selection.scoring.problem import Problem
 from dpreg.study import simulation
-from dpreg.study.stamp import SIMULATED
+from dpreg.study.results import SIMULATED
 
 SMALL = {"datasets": 40, "penalty": np.linspace(0, 0.5, 26)}
 

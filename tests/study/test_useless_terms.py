@@ -16,8 +16,8 @@ from oracles.scores import penalty_counts
 from dpreg.api.study import selection_study
 from dpreg.options import PCLS
 from dpreg.privacy import seeded
-from dpreg.privacy.mechanisms import noise_scale
-from dpreg.privacy.sensitivity import score_grid
+from dpreg.privacy.mechanisms.choice import noise_scale
+from dpreg.privacy.proofs import score_grid
 
 ROWS, DRAWS = 4000, 2000
 LEVELS = tuple("abcdefghi")

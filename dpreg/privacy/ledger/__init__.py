@@ -6,9 +6,8 @@ is what one charge does to it; `chain` is what a line says and how it is tied to
 restored ledger.
 """
 
-from dpreg.privacy.ledger.calls import charge
+from dpreg.privacy.ledger.book import Verified
 from dpreg.privacy.ledger.chain import Caps, Entry
-from dpreg.privacy.ledger.charging import Verified
-from dpreg.privacy.ledger.handle import Ledger
+from dpreg.privacy.ledger.handle import Ledger, charge
 
 __all__ = ["Caps", "Entry", "Ledger", "Verified", "charge"]

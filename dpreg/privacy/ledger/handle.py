@@ -6,27 +6,146 @@ A `Budget` is a value; a `Ledger` is the account it is taken from. Its rules are
 - A charge that fits is on disk before `charge` returns. A crash after it loses budget, never
   privacy. There are no refunds.
 - Arithmetic is exact, and however many threads and users share it, charges never pass a cap.
+
+From paths or addresses to databases.
+
+What a public call was charged, kept for the record of its release.
+
+A call charges deep inside, and its result is made elsewhere. Whoever wants to know opens `kept`
+around the call: the charge that happens inside it, in the same thread, is noted there. Where one
+`kept` is inside another, both note it.
+
+How a public call charges its ledger.
+
+What a call would charge: it is run up to its charge, and not a step further.
+
+A public call settles everything that can be refused from public facts, then charges, then reads
+rows. Given a ledger that stops it at the charge, it has refused what it would refuse and named its
+price, and no row was read.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
-from dpreg.errors import BudgetError
+from dpreg.errors import ArgumentError, BudgetError, LedgerError
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.ledger import charging, postgres, receipts, store
-from dpreg.privacy.ledger.chain import NOTHING, Caps, Entry, Line, Position, clean
-from dpreg.privacy.ledger.charging import Request, Verified
-from dpreg.privacy.ledger.opening import Place, opened, witness_at
-from dpreg.privacy.ledger.store import Database, Run
+from dpreg.privacy.ledger import book as charging
+from dpreg.privacy.ledger import chain as store
+from dpreg.privacy.ledger import postgres, sqlite
+from dpreg.privacy.ledger.book import CREATE, WITNESSED, Book, Request, Verified, Witness
+from dpreg.privacy.ledger.chain import (
+    NOTHING,
+    Caps,
+    Database,
+    Entry,
+    Facts,
+    Line,
+    Position,
+    Run,
+    clean,
+)
 
-__all__ = ["Ledger"]
+Place = str | os.PathLike[str]
+
+
+def opened(
+    path: Place | None, caps: Caps | None, witness: Place | None, read_only: bool, timeout: float
+) -> tuple[Book, Position]:
+    """Open a ledger and its witness; make them first where there is none and caps are given.
+
+    Returns the book, and where its chain stands.
+    """
+    if path is None and witness is not None:
+        raise LedgerError("a ledger without a path has no use for a witness: give it a path")
+    deadline = time.monotonic() + timeout
+    database = _database(path, "ledger", read_only, timeout)
+    there = database.there(deadline)
+    if not there and (caps is None or read_only):
+        place = "url" if postgres.is_url(path) else "path"
+        raise LedgerError(f"there is no ledger at this {place}: make it with Ledger(cap, {place})")
+    kept = None if witness is None else witness_at(witness, database, not there, timeout)
+    if not there and caps is not None:
+        seen = None if kept is None else kept.seen(deadline)
+        if seen is not None and seen.number:
+            raise LedgerError(
+                f"there is no ledger here, and its witness saw {seen.number} entries: restore it, "
+                "or give a new ledger a new witness"
+            )
+        mark = "" if kept is None else f"{WITNESSED}0"
+        database.make(lambda run, home: store.create(run, caps, home + mark), deadline)
+    with database.reading(deadline) as run:
+        book = Book(database, kept, store.facts(run))
+    with book.reading(book.facts.genesis, deadline) as (_, last):
+        seen = book.facts.genesis if last is None else last.position
+    if kept is not None and last is None and not read_only:
+        kept.introduce(seen, deadline)
+    return book, seen
+
+
+def witness_at(place: Place, database: Database, make: bool, timeout: float) -> Witness:
+    """Open the witness of a ledger."""
+    kept, deadline = _database(place, "witness", False, timeout), time.monotonic() + timeout
+    if kept.place == database.place:
+        raise LedgerError("a ledger cannot be its own witness: keep that elsewhere")
+    if make:
+        kept.make(lambda run, _: run(CREATE), deadline)
+    elif not kept.there(deadline):
+        raise LedgerError(
+            "there is no witness here: restore it; to make a new one for this ledger run "
+            "`dpreg ledger adopt --witness`"
+        )
+    return Witness(kept)
+
+
+def _database(place: Place | None, role: str, read_only: bool, timeout: float) -> Database:
+    if place is None:
+        return sqlite.MemoryDatabase()
+    if isinstance(place, str) and postgres.is_url(place):
+        return postgres.PostgresDatabase(place, role, read_only=read_only, timeout=timeout)
+    return sqlite.SqliteDatabase(place, role, read_only=read_only)
+
+
+Receipt = list[tuple[Facts, Line]]
+"""The charges of a call, in order: the ledger's facts and the line that each wrote."""
+
+_open: ContextVar[tuple[Receipt, ...]] = ContextVar("dpreg_receipts", default=())
+
+
+@contextmanager
+def kept() -> Iterator[Receipt]:
+    """Collect the charges made while the block runs."""
+    receipt = Receipt()
+    before = _open.set((*_open.get(), receipt))
+    try:
+        yield receipt
+    finally:
+        _open.reset(before)
+
+
+@contextmanager
+def unnoted() -> Iterator[None]:
+    """Keep what is charged inside from calls outside: a user's code may make calls of its own."""
+    before = _open.set(())
+    try:
+        yield
+    finally:
+        _open.reset(before)
+
+
+def note(facts: Facts, line: Line) -> None:
+    """Write down a charge, if somebody wants to know."""
+    for receipt in _open.get():
+        receipt.append((facts, line))
+
 
 TIMEOUT: Final = 30.0
 _log = logging.getLogger("dpreg.ledger")
@@ -55,7 +174,7 @@ class Ledger:
     witness : path-like or str, optional
         A second file, on another disk, or the address of another PostgreSQL database, that keeps
         the last head: a ledger restored from a backup is then refused (see
-        `dpreg.privacy.ledger.witness` for what no file can know). A ledger made with a witness is
+        `dpreg.privacy.ledger.book` for what no file can know). A ledger made with a witness is
         charged with it alone; one that exists gets one by `adopt`.
     read_only : bool
         Open an account that exists, to look at it.
@@ -211,7 +330,7 @@ class Ledger:
         line = self._book.charge(self._seen, request, self._deadline())
         self._saw(line)
         _log.info("charged %s for %s: entry %d", budget, line.what, line.number)
-        receipts.note(self._book.facts, line)
+        note(self._book.facts, line)
         return line.entry
 
     def check(self, budget: Budget, what: str, unit: str = "") -> None:
@@ -338,3 +457,72 @@ def _again(
     path: str, analyst: str | None, witness: Place | None, read_only: bool, timeout: float
 ) -> Ledger:
     return Ledger.open(path, analyst=analyst, witness=witness, read_only=read_only, timeout=timeout)
+
+
+def charge(
+    ledger: Ledger | None,
+    budget: Budget,
+    what: str,
+    unit: str,
+    analyst: str | None = None,
+) -> None:
+    """Charge the ledger of a public call, if it has one, naming whom the charge protects."""
+    if ledger is None:
+        if analyst is not None:
+            raise ArgumentError("analyst says whose account is charged: give a ledger, too.")
+        return
+    if not isinstance(ledger, Ledger):
+        raise ArgumentError(
+            f"budget must be a Ledger, such as Ledger(1); got {type(ledger).__name__}."
+        )
+    ledger.charge(budget, what, unit, analyst=analyst)
+
+
+@dataclass(frozen=True, slots=True)
+class Quotation:
+    """The price of a call: `budget`, what it is for, and whom it protects."""
+
+    budget: Budget
+    what: str
+    unit: str
+
+
+class _Stop(BaseException):
+    """Ends a call at its charge; no handler of ordinary errors holds it up."""
+
+    def __init__(self, quotation: Quotation) -> None:
+        super().__init__()
+        self.quotation = quotation
+
+
+class _Till(Ledger):
+    """A ledger that charges nothing and stops whoever asks."""
+
+    __slots__ = ()
+
+    def charge(
+        self, budget: Budget, what: str, unit: str = "", *, analyst: str | None = None
+    ) -> Entry:
+        """Stop with the price."""
+        raise _Stop(Quotation(budget, what, unit))
+
+    def for_analyst(self, name: str) -> Self:
+        """Return itself."""
+        return self
+
+
+def quote(call: Callable[..., Any], *arguments: Any, **options: Any) -> Quotation:
+    """Return what a public call would charge; raise what it would raise before.
+
+    Parameters
+    ----------
+    call : callable
+        A public call of dpreg that takes ``budget=``.
+    *arguments, **options
+        Its arguments, but for `budget`.
+    """
+    try:
+        call(*arguments, **{**options, "budget": _Till(0)})
+    except _Stop as stop:
+        return stop.quotation
+    raise ArgumentError("this call charges nothing")

@@ -20,9 +20,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from dpreg.errors import BudgetError, LedgerError
-from dpreg.privacy.ledger.store import Run
-
-__all__ = ["LostConnection", "PostgresDatabase", "is_url"]
+from dpreg.privacy.ledger.chain import Run
 
 _SCHEMES: Final = ("postgresql://", "postgres://")
 _LOCK: Final = 0x64707267  # "dprg": the first half of the lock's name, the table is the other

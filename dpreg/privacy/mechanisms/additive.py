@@ -1,4 +1,4 @@
-r"""Noise for vectors of integers: discrete Gaussian and discrete Laplace.
+"""Noise for vectors of integers: discrete Gaussian and discrete Laplace.
 
 Both give integers and are drawn without any rounding from the operating system's entropy:
 what is released is an exact cell plus an exact draw.
@@ -10,28 +10,52 @@ uniform on 0..t-1, accepted with probability exp(-u/t); w, the number of success
 before the first failure; then (u + t w) // p. A coin of probability exp(-x), x in [0, 1] rational,
 is von Neumann's: count how long coins of probability x/1, x/2, x/3, ... keep coming up; heads if an
 even number did. Rational coins and uniforms are `secrets.randbelow`.
+
+The one door to OpenDP: what dpreg uses of it, and its feature switch kept where it was found.
+
+Its prelude is left alone: that imports Polars and whatever else OpenDP has extras for.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-
-from dpreg.privacy.mechanisms import _opendp as dp
+from opendp import measurements
+from opendp.domains import atom_domain, vector_domain
+from opendp.metrics import l1_distance, l2_distance
+from opendp.mod import GLOBAL_FEATURES, disable_features, enable_features
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-__all__ = [
-    "gaussian_noise",
-    "laplace_noise",
-    "laplace_variance",
-]
+
+_switch: Final = threading.RLock()
+
+
+@contextmanager
+def contrib() -> Iterator[None]:
+    """Allow OpenDP's vetted-but-unproven ("contrib") constructors inside the block alone.
+
+    OpenDP guards its constructors with a process-wide set of features. dpreg needs "contrib" to
+    build a measurement, not to call one. Importing dpreg leaves the set as it was, and so does
+    every draw: a program that uses OpenDP as well keeps its own choice.
+    """
+    with _switch:
+        found = "contrib" in GLOBAL_FEATURES
+        enable_features("contrib")
+        try:
+            yield
+        finally:
+            if not found:
+                disable_features("contrib")
+
 
 Below = Callable[[int], int]
 """below(n): a uniform integer in 0..n-1."""
@@ -49,7 +73,9 @@ def gaussian_noise(size: int, scale: float, *, rng: Generator | None = None) -> 
     if rng is not None:
         return [int(k) for k in np.rint(rng.normal(0.0, scale, size))]
     if scale <= _LARGEST:
-        return [int(k) for k in _opendp("make_gaussian", scale)(np.zeros(size, dtype=np.int64))]
+        return [
+            int(k) for k in opendp_noise("make_gaussian", scale)(np.zeros(size, dtype=np.int64))
+        ]
     return [_gaussian(Fraction(scale), secrets.randbelow) for _ in range(size)]
 
 
@@ -66,7 +92,7 @@ def laplace_noise(size: int, scale: float, *, rng: Generator | None = None) -> l
     exact = Fraction(scale)
     if scale > _LARGEST:
         return [_laplace(exact, secrets.randbelow) for _ in range(size)]
-    drawn = [int(k) for k in _opendp("make_laplace", scale)(np.zeros(size, dtype=np.int64))]
+    drawn = [int(k) for k in opendp_noise("make_laplace", scale)(np.zeros(size, dtype=np.int64))]
     return [_beyond(k, exact) for k in drawn]
 
 
@@ -79,16 +105,16 @@ def laplace_variance(scale: float) -> float:
 @cache
 def _space(maker: str) -> tuple[Any, Any]:
     """Return OpenDP's domain and metric of vectors of 64-bit integers: always the same."""
-    metric = dp.l2_distance if maker == "make_gaussian" else dp.l1_distance
-    with dp.contrib():
-        return dp.vector_domain(dp.atom_domain(T="i64")), metric(T="i64")
+    metric = l2_distance if maker == "make_gaussian" else l1_distance
+    with contrib():
+        return vector_domain(atom_domain(T="i64")), metric(T="i64")
 
 
-def _opendp(maker: str, scale: float) -> Any:
+def opendp_noise(maker: str, scale: float) -> Any:
     """Build OpenDP's noise for vectors of 64-bit integers."""
     domain, metric = _space(maker)
-    with dp.contrib():
-        return getattr(dp.measurements, maker)(domain, metric, scale=scale)
+    with contrib():
+        return getattr(measurements, maker)(domain, metric, scale=scale)
 
 
 def _beyond(draw: int, scale: Fraction) -> int:

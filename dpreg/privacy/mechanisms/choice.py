@@ -1,7 +1,7 @@
 """Private selection: draw the index of a low score, by one of three mechanisms.
 
 Let r bound the range of the changes of the integer scores between neighbours
-(`dpreg.privacy.sensitivity.score_range`) and b be the noise scale, the float that
+(`dpreg.privacy.proofs.score_range`) and b be the noise scale, the float that
 `noise_scale` returns, b >= r / eps. With lower scores better:
 
 - ``permute-and-flip``: argmin of s_i - b E_i, E_i standard exponential (McKenna and Sheldon 2020;
@@ -51,22 +51,24 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from opendp import measurements
+from opendp.domains import atom_domain, vector_domain
+from opendp.measures import max_divergence, zero_concentrated_divergence
+from opendp.metrics import linf_distance
 
 from dpreg.arrays import Ints
 from dpreg.errors import ArgumentError, shown
 from dpreg.privacy import seeded
 from dpreg.privacy.balls import float_above
 from dpreg.privacy.budget import ALL_ROWS, exact
-from dpreg.privacy.mechanisms import _opendp as dp
-from dpreg.privacy.mechanisms.additive import laplace_noise
-from dpreg.privacy.stability import CHOICES, ScoreRange
+from dpreg.privacy.mechanisms.additive import contrib, laplace_noise, opendp_noise
+from dpreg.privacy.protection import CHOICES, ScoreRange
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
     from dpreg.privacy.account import Part
 
-__all__ = ["MECHANISMS", "choose", "draw_index", "effective_t", "noise_scale"]
 
 MECHANISMS: Final = CHOICES
 """Names of the selection mechanisms."""
@@ -166,10 +168,15 @@ def _least_scale(eps: Fraction, score_range: int, mechanism: str) -> float:
         raise ArgumentError("eps is too small for the range of the scores: the noise is over 2**53")
     scale = float_above(wanted)
     limit = eps**2 / 8 if mechanism == "exponential" else eps
-    build = _laplace if mechanism == "laplace" else lambda b: _noisy_min(b, mechanism)
-    while Fraction(build(scale).map(score_range)) > limit:
+    while Fraction(_measurement(scale, mechanism).map(score_range)) > limit:
         scale = math.nextafter(scale, math.inf)
     return scale
+
+
+def _measurement(scale: float, mechanism: str) -> Any:
+    if mechanism == "laplace":
+        return opendp_noise("make_laplace", scale)
+    return _noisy_min(scale, mechanism)
 
 
 def effective_t(eps: Fraction, score_range: int, mechanism: str = "permute-and-flip") -> Fraction:
@@ -190,20 +197,11 @@ def _noisy_min(scale: float, mechanism: str) -> Any:
     u that no law notices, changes within [0, r], which are monotonic with L-infinity distance r.
     """
     pure = mechanism == "permute-and-flip"
-    with dp.contrib():
-        return dp.measurements.make_noisy_max(
-            dp.vector_domain(dp.atom_domain(T="i64")),
-            dp.linf_distance(T="i64", monotonic=True),
-            dp.max_divergence() if pure else dp.zero_concentrated_divergence(),
+    with contrib():
+        return measurements.make_noisy_max(
+            vector_domain(atom_domain(T="i64")),
+            linf_distance(T="i64", monotonic=True),
+            max_divergence() if pure else zero_concentrated_divergence(),
             scale=scale,
             negate=True,
-        )
-
-
-@lru_cache(maxsize=64)
-def _laplace(scale: float) -> Any:
-    """Build OpenDP's discrete Laplace noise for integer vectors."""
-    with dp.contrib():
-        return dp.measurements.make_laplace(
-            dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64"), scale=scale
         )

@@ -65,7 +65,6 @@ from dpreg.privacy import seeded
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-__all__ = ["Coins", "assign_blocks", "block_seeds", "groups_of_coins", "secret_key"]
 
 _KEY_BYTES = 32
 _BLOCK = 512

@@ -23,26 +23,371 @@ rows. The limit moves no change of q beyond its bounds: the changes of `score_ra
 interval that holds 0 (beta = 0 costs a row nothing), and the limit moves each change towards 0.
 
 No value of the data raises or warns.
+
+Proved intervals around the minimum over the l1 ball, for candidates of any quality.
+
+For F(beta) = beta' G beta - 2 b' beta, a set of columns M, and any beta supported on M, with
+r = G beta - b:
+
+    lower bound   -beta' G beta - 2 rho max_{j in M} |r_j|  <=  min F  <=  F(t beta)
+
+for t = min(1, rho / |beta|_1). Proof. The upper bound: t beta lies in the ball. The lower one: for
+x in the ball, F(x) >= F(beta) + 2 r'(x - beta) by convexity, r'x >= -rho max |r_j| by Hoelder, and
+F(beta) - 2 r'beta = -beta' G beta. Their difference, for beta in the ball, is the Frank-Wolfe gap
+2 [r'beta + rho max |r_j|]. QED. Beta need be neither optimal nor feasible.
+
+Besides, -y'y <= min F <= 0, since F + y'y is a sum of squares and F(0) = 0: so perfect fits, which
+small tables have by the thousand, are decided though they are exact ties.
+
+`float_interval` evaluates both ends in float64 and rounds outwards; `integer_interval` evaluates
+them exactly, for beta on a dyadic grid. Both work in whole units: cells of 2**-40.
+
+The l1-ball minimum in exact rationals: the last tier of the scores, which always ends.
+
+Problem, in integers: minimise F(beta) = beta' G beta - 2 b' beta over |beta|_1 <= rho, where
+G = X'X and b = X'y for some rows X, y (so that G is positive semidefinite and b in its range).
+
+The ball is the convex hull of its 2k vertices +-rho e_j, so that F + y'y is the squared distance
+from the origin to the polytope spanned by the points P_v = y - rho X v, v = +-e_j: a
+minimum-norm-point problem. Wolfe's algorithm (Math. Programming 11, 1976) solves it in finitely
+many steps, and here every step is taken in exact rationals.
+
+A *corral* is a set S of vertices whose points are affinely independent and whose affine minimiser
+(the point of smallest norm in their affine hull) has all weights positive. With the vertices'
+form Q_uv = rho^2 u'Gv - rho b'(u + v) (the Gram matrix of the points less y'y, which shifts every
+entry and so changes no minimiser), the affine minimiser solves the bordered system
+
+    Q_S lambda = f 1,   1'lambda = 1,   and then F = lambda' Q_S lambda = f.
+
+Major step: let beta be the affine minimiser of the corral. If the Frank-Wolfe gap
+(G beta - b)'beta + rho ||G beta - b||_inf is exactly zero, beta is optimal (convexity: F(x) >=
+F(beta) + 2 (G beta - b)'(x - beta) >= F(beta) - 2 gap). Otherwise the vertex that attains the
+maximum joins with weight zero. Minor steps: solve for the affine minimiser of the set; if all its
+weights are positive it is the new corral; if not, move towards it until the first weights reach
+zero, drop those vertices, and repeat.
+
+**Termination.** (1) The joining point is affinely independent of the corral: every point Z of the
+corral's affine hull has Z'P = |P|^2, P being its minimiser, and the joining point has Z'P < |P|^2.
+So every bordered system met is nonsingular (subsets of affinely independent sets are too). (2) In
+the first minor step the joining vertex gets a positive weight (else the minimum would not fall
+below |P|^2, although the joining point is strictly downhill), and all others start positive, so
+that the step has positive length and the value falls strictly; later minor steps never raise it.
+(3) Each minor step drops at least one vertex and one vertex alone is a corral, so minor steps are
+at most |S|. (4) The value at the start of a major step is a function of the corral, and it falls
+strictly: no corral comes twice, and there are finitely many. No iteration limit is needed, and
+none is set. Degenerate and singular cases, duplicates and constant columns are all covered: nothing
+above asks G to be regular. QED
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from math import floor
+from math import floor, lcm
+from typing import Final
 
 import numpy as np
+from flint import fmpq, fmpz_mat
 from numpy.typing import NDArray
 
-from dpreg.arrays import Bools, Floats, Ints, Places
+from dpreg.arrays import Bools, Floats, Ints, Objects, Places
 from dpreg.errors import ArgumentError
 from dpreg.moments import MOMENT_BITS, Moments
-from dpreg.privacy.sensitivity import score_grid
-from dpreg.selection.scoring.certificate import LEAST_SCORE, FloatForm, IntegerForm
-from dpreg.selection.scoring.constrained import Candidates, solve, solve_one, vertex_signs
-from dpreg.selection.scoring.exact import ball_minimum
+from dpreg.privacy.balls import float_above, float_below
+from dpreg.privacy.proofs import score_grid
+from dpreg.selection.scoring.candidates import Candidates, correct, solve, solve_one, vertex_signs
 
-__all__ = ["Problem"]
+LEAST_SCORE: Final = -(2**61)
+"""No score is lower; see `dpreg.selection.scoring.problem`."""
+
+_UNIT_ROUNDOFF = 2.0**-53
+
+
+class FloatForm:
+    r"""G and b rounded to float64, with bounds on all that rounding does.
+
+    Error bound. Let u = 2**-53, g_m = m u / (1 - m u), P columns. Cells are whole numbers rounded
+    once, so |G~ - G| <= u |G|, and a dot product of length P in any order, fused or not, is
+    wrong by at most g_P of the sum of moduli (Higham, Accuracy and Stability, §3.1). With
+    A = |G~| |beta| and c = (P + 10) u * 1.01, which exceeds g_{P + 8} for P < 10**6:
+
+        |r~ - r|      <= c (A + |b|)                     (two roundings and one sum of P + 1)
+        |q~ - q|      <= 2 c |beta|'A,        q = beta' G beta
+        |l~ - l|      <= 2 c |beta|'|b|,      l = b' beta
+
+    A and the other sums of moduli are themselves computed to a factor 1 +- g_{P+3}, and combining
+    the parts rounds a few more times: both are covered by the spare units in c and by doubling the
+    parts' errors where the ends are put together. Where beta leaves the ball by a share `excess`,
+    |F(t beta) - F(beta)| <= 2 (1 - t)(q + |l|), 1 - t <= excess. Nothing underflows or overflows:
+    coefficients below 2**-200 are zero, none is above 2 rho (`constrained.tidy`), and cells are
+    whole numbers. A zero problem (b = 0, beta = 0) has the exact interval [0, 0].
+    """
+
+    def __init__(self, gram: Floats, cross: Floats, square: int, rho: Fraction) -> None:
+        self.gram, self.cross = gram, cross
+        self.least = float_below(Fraction(-square))
+        self.abs_gram, self.abs_cross = np.abs(gram), np.abs(cross)
+        self.slack = (len(cross) + 10) * _UNIT_ROUNDOFF * 1.01
+        self.rho = float(rho)
+        self.rho_low, self.rho_high = float_below(rho), float_above(rho)
+
+    def interval(self, beta: Floats, columns: Bools) -> tuple[Floats, Floats]:
+        """Return lower and upper bounds (K,) of min F for each row of beta and columns (K, P)."""
+        c = self.slack
+        size = np.abs(beta)
+        image = beta @ self.gram
+        spread = size @ self.abs_gram
+        slope = np.abs(image - self.cross) + c * (spread + self.abs_cross)
+        steepest = np.where(columns, slope, 0.0).max(axis=1, initial=0.0)
+        quadratic = np.einsum("ij,ij->i", beta, image)
+        linear = beta @ self.cross
+        quadratic_error = 2.0 * c * np.einsum("ij,ij->i", size, spread)
+        linear_error = 2.0 * c * (size @ self.abs_cross)
+        reach = 2.0 * self.rho_high * steepest
+        excess = np.maximum(size.sum(axis=1) * (1.0 + c) / self.rho_low - 1.0, 0.0)
+        excess = np.where(excess > 0.0, excess + c, 0.0)
+        lower = -quadratic - reach - 2.0 * (quadratic_error + c * reach)
+        heights = np.abs(quadratic) + quadratic_error + np.abs(linear) + linear_error
+        outside = 2.0 * excess * heights  # 2 (1 - t)(q + |l|) >= |F(t beta) - F(beta)|
+        upper = quadratic - 2.0 * linear + 2.0 * (quadratic_error + 2.0 * linear_error + outside)
+        return np.maximum(lower, self.least), np.minimum(upper, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Refined:
+    """What the integer form decided: `decided` (K,) bool, and the scores where it did."""
+
+    decided: Bools
+    scores: Ints
+
+
+class IntegerForm:
+    """G, b and rho as integers; candidates as integers over a dyadic grid of the ball.
+
+    beta = rho B / 2**m with integers B, |B|_1 <= 2**m: in the ball, exactly. With rho = r / d and
+    the integer slopes H = r G B - d 2**m b, the two ends are, exactly,
+
+        min F  in  r / (d 2**m)**2 * [V - W, V],
+        V = B'H - d 2**m b'B,     W = 2 (B'H + 2**m max_{j in M} |H_j|).
+
+    m is the largest cell's bits and the width's together: rounding the true solution to the grid
+    then leaves W below about 2**-10 grid units of the score, so that about one model in 1,000
+    stays undecided. Vertices of the ball, and solutions on the dyadic grid, have W = 0: exact ties
+    of that kind are decided here.
+    """
+
+    def __init__(
+        self, gram: list[list[int]], cross: list[int], square: int, rho: Fraction, unit: Fraction
+    ) -> None:
+        width = len(cross)
+        largest = max((gram[j][j] for j in range(width)), default=0)
+        self.bits = max(56, largest.bit_length() + width.bit_length() - 2)
+        self.top = 1 << self.bits
+        self.gram = fmpz_mat(width, width, [rho.numerator * g for row in gram for g in row])
+        self.cross = np.array([rho.denominator * self.top * b for b in cross], dtype=object)
+        self.float_gram = np.array(gram, dtype=np.float64).reshape(width, width)
+        self.slope_unit = rho.numerator * self.top
+        divisor = unit * Fraction((rho.denominator * self.top) ** 2, rho.numerator)
+        self.multiple, self.divisor = divisor.denominator, divisor.numerator
+        self.least = max(floor(-square / unit), LEAST_SCORE)
+        self.rho = float(rho)
+
+    def decide(self, found: Candidates, columns: Bools, rounds: int = 3) -> Refined:
+        """Refine candidates by Newton steps with exact slopes until their floors are certain."""
+        count = len(columns)
+        decided = np.zeros(count, dtype=np.bool_)
+        scores = np.zeros(count, dtype=np.int64)
+        left = np.arange(count)
+        share = np.clip(found.beta / self.rho, -1.0, 1.0)
+        points = np.rint(share * 2.0**50).astype(np.int64).astype(object) * (1 << (self.bits - 50))
+        for turn in range(rounds + 1):
+            self._into_ball(points)
+            slopes = self._slopes(points)
+            inside, low, high = self._floors(points, slopes, columns[left])
+            sure = inside & (low == high)
+            decided[left[sure]] = True
+            scores[left[sure]] = low[sure]
+            left, points, slopes = left[~sure], points[~sure], slopes[~sure]
+            if left.size == 0 or turn == rounds:
+                break
+            step = self._newton_step(points, slopes, found, left)
+            step = np.rint(np.clip(step, -1.0, 1.0) * 2.0**self.bits)
+            points = points + _integers(step)
+        return Refined(decided, scores)
+
+    def _newton_step(
+        self, points: Objects, slopes: Objects, found: Candidates, rows: Places
+    ) -> Floats:
+        """Return a step in beta / rho from the exact slopes, for the candidates' active columns.
+
+        On the surface the slopes are near -mu s; mu s is taken off exactly, before rounding, so
+        that a step is as accurate as what is left and not as mu.
+        """
+        active, signs, binding = found.active[rows], found.signs[rows], found.binding[rows]
+        missing = ((self.top - np.abs(points).sum(axis=1)) / self.top).astype(np.float64)
+        whole = signs.astype(np.int64).astype(object)
+        sizes = np.maximum(active.sum(axis=1), 1).astype(object)
+        mu = np.where(binding, -(whole * slopes).sum(axis=1) // sizes, 0)
+        rest = ((slopes + whole * mu[:, None]) / self.slope_unit).astype(np.float64)
+        return correct(self.float_gram, rest, missing, active, signs, binding)
+
+    def _slopes(self, points: Objects) -> Objects:
+        count, width = points.shape
+        product = fmpz_mat(count, width, points.ravel().tolist()) * self.gram
+        entries = np.array([int(e) for e in product.entries()], dtype=object)
+        return np.asarray(entries.reshape(count, width) - self.cross)
+
+    def _into_ball(self, points: Objects) -> None:
+        """Take what exceeds the ball off the largest coefficient, where it is large enough."""
+        sizes = np.abs(points)
+        excess = np.maximum(sizes.sum(axis=1) - self.top, 0)
+        for row in np.flatnonzero(excess):
+            largest = int(sizes[row].argmax())
+            if sizes[row, largest] >= excess[row]:
+                points[row, largest] -= int(np.sign(points[row, largest])) * excess[row]
+
+    def _floors(
+        self, points: Objects, slopes: Objects, columns: Bools
+    ) -> tuple[Bools, Objects, Objects]:
+        """Return (in the ball, floor of the lower end, floor of the upper end)."""
+        inside = np.abs(points).sum(axis=1) <= self.top
+        along = (points * slopes).sum(axis=1)
+        value = along - points @ self.cross
+        steepest = np.where(columns, np.abs(slopes), 0).max(axis=1, initial=0)
+        gap = 2 * (along + self.top * steepest)
+        high = np.maximum(value * self.multiple // self.divisor, self.least)
+        low = np.maximum((value - gap) * self.multiple // self.divisor, self.least)
+        return inside.astype(np.bool_), low, high
+
+
+def _integers(values: Floats) -> Objects:
+    """Whole floats of any size as Python integers."""
+    small = np.abs(values) < 2.0**62
+    out = np.where(small, values, 0.0).astype(np.int64).astype(object)
+    if not small.all():
+        out[~small] = [int(v) for v in values[~small]]
+    return out
+
+
+Vertex = tuple[int, int]
+"""(position j, sign s): the vertex s rho e_j of the ball."""
+
+
+@dataclass(frozen=True, slots=True)
+class BallMinimum:
+    """The exact minimum F, in the units of G, and one beta that attains it."""
+
+    value: Fraction
+    beta: tuple[Fraction, ...]
+
+
+def ball_minimum(
+    gram: Sequence[Sequence[int]],
+    cross: Sequence[int],
+    rho: Fraction,
+    start: Sequence[Vertex] = (),
+) -> BallMinimum:
+    """Minimise beta' G beta - 2 b' beta over |beta|_1 <= rho, exactly.
+
+    Parameters
+    ----------
+    gram, cross : integers, k x k and k
+        G = X'X and b = X'y of some rows, in any common unit.
+    rho : Fraction
+        Radius, positive.
+    start : vertices, optional
+        A guess of the optimal corral. It changes the time taken, never the value.
+
+    Returns
+    -------
+    BallMinimum
+        The value does not depend on `start`; beta may, where several attain the minimum.
+    """
+    k = len(cross)
+    if k == 0:
+        return BallMinimum(Fraction(0), ())
+    ball = _Ball(gram, cross, rho)
+    corral = list(dict.fromkeys(start))
+    solved = ball.affine(corral) if corral else None
+    if solved is None or min(solved.weights) <= 0:
+        corral = [ball.best_vertex()]
+        solved = ball.affine(corral)
+    if solved is None:  # one vertex alone is always a corral
+        raise AssertionError("a single vertex is affinely independent")
+    weights, value = list(solved.weights), solved.value
+    while (entering := ball.violator(corral, weights)) is not None:
+        corral.append(entering)
+        weights.append(fmpq(0))
+        while True:
+            solved = ball.affine(corral)
+            if solved is None:
+                raise AssertionError("a corral and its violator are affinely independent")
+            if min(solved.weights) > 0:
+                weights, value = list(solved.weights), solved.value
+                break
+            step = min(w / (w - a) for w, a in zip(weights, solved.weights, strict=True) if a <= 0)
+            moved = [w + step * (a - w) for w, a in zip(weights, solved.weights, strict=True)]
+            keep = [i for i, w in enumerate(moved) if w > 0]
+            corral = [corral[i] for i in keep]
+            weights = [moved[i] for i in keep]
+    beta = [Fraction(0)] * k
+    for (j, sign), weight in zip(corral, weights, strict=True):
+        beta[j] += sign * rho * Fraction(int(weight.p), int(weight.q))
+    scale = Fraction(rho.numerator, rho.denominator**2)
+    return BallMinimum(Fraction(int(value.p), int(value.q)) * scale, tuple(beta))
+
+
+@dataclass(frozen=True, slots=True)
+class _Affine:
+    weights: tuple[fmpq, ...]
+    value: fmpq
+
+
+class _Ball:
+    """The form Q over vertices, scaled by denominator(rho)^2 / numerator(rho) to be whole."""
+
+    def __init__(self, gram: Sequence[Sequence[int]], cross: Sequence[int], rho: Fraction) -> None:
+        self.gram = [[rho.numerator * g for g in row] for row in gram]
+        self.cross = [rho.denominator * b for b in cross]
+        self.matrix = fmpz_mat(self.gram)
+
+    def best_vertex(self) -> Vertex:
+        """Return the vertex of lowest value, the first one of equals."""
+        lowest = min(range(len(self.cross)), key=lambda j: self.gram[j][j] - 2 * abs(self.cross[j]))
+        return lowest, (1 if self.cross[lowest] >= 0 else -1)
+
+    def affine(self, corral: Sequence[Vertex]) -> _Affine | None:
+        """Solve the bordered system; None where the points are affinely dependent."""
+        m = len(corral)
+        rows = [
+            [s * t * self.gram[i][j] - s * self.cross[i] - t * self.cross[j] for j, t in corral]
+            + [-1]
+            for i, s in corral
+        ]
+        rows.append([1] * m + [0])
+        right = fmpz_mat([[0]] * m + [[1]])
+        try:
+            solution = fmpz_mat(rows).solve(right)
+        except ZeroDivisionError:
+            return None
+        entries = solution.entries()
+        return _Affine(tuple(entries[:m]), entries[m])
+
+    def violator(self, corral: Sequence[Vertex], weights: Sequence[fmpq]) -> Vertex | None:
+        """Return the vertex furthest downhill, the first one of equals; None at the optimum."""
+        k = len(self.cross)
+        denominator = lcm(*(int(w.q) for w in weights))
+        point = [0] * k  # beta / rho * denominator
+        for (j, sign), w in zip(corral, weights, strict=True):
+            point[j] += sign * int(w.p) * (denominator // int(w.q))
+        product = (self.matrix * fmpz_mat(k, 1, point)).entries()
+        slope = [int(g) - denominator * b for g, b in zip(product, self.cross, strict=True)]
+        j = max(range(k), key=lambda i: abs(slope[i]))
+        gap = sum(x * r for x, r in zip(point, slope, strict=True)) + denominator * abs(slope[j])
+        if gap == 0:
+            return None
+        return j, (-1 if slope[j] > 0 else 1)
 
 
 _BATCH = 1 << 14  # models in memory at once

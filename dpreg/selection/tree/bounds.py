@@ -1,4 +1,4 @@
-r"""Certified lower bounds on F_rho(M) for all models M of a cell at once.
+"""Certified lower bounds on F_rho(M) for all models M of a cell at once.
 
 Let G, b be the exact moments of the space's d columns, G' = G + lambda I with a tiny public ridge,
 and rho the radius. Wanted: lower bounds on F_rho(M) = min of beta'G beta - 2 b'beta over beta
@@ -30,9 +30,31 @@ The bracket is largest at c = V_OO^{-1} beta_O, where it is the rise of the resi
 and removing the columns B of one more unit takes only V_OO^{-1} V_OB. These are computed without
 care: any c is certified by (1). Nothing accumulates from cell to cell, so nothing drifts.
 
-Rounding and D: `dpreg.selection.tree.inverse`.
+Rounding and D: `dpreg.selection.tree.bounds`.
 
-Tested in `tests/selection/tree/test_sampler.py`.
+The second view of a state: bounds from the fit that the l1 ball constrains.
+
+Where |least squares|_1 > rho the ball binds, and least squares alone bounds F_rho badly (for more
+columns than rows not at all). Inequality (1) of `bounds` holds for every beta0; here beta0 is
+the constrained fit, which attains it (the last term is then minus 2 rho times the multiplier mu),
+and for one more unit removed, the constrained fit's own support refitted with mu held fixed. Both
+are candidates found in plain floats, by a primal active-set method that may stop early: what they
+are worth is computed afterwards, rounded outwards.
+
+The floating-point inverse that bounds rest on, with proved limits of what it gets wrong.
+
+For the inequality (1) and the notation see `dpreg.selection.tree.bounds`.
+
+**Rounding.** With u = 2**-53, a sum of m products computed in any order (fused or not) errs by at
+most 1.01 m u sum |x_i y_i| (Higham 2002, 3.1, for m u < 0.01); a conventional matrix product does
+so cell by cell. The constants below use 2u = 2**-52 and m + 8 in place of u and m, which covers
+the rounding of G and b to floats and of the bounds themselves. |G_ij| <= max diag G by
+Cauchy-Schwarz. Where a bound is not finite, -2 rho max|b| takes its place (beta'G beta >= 0).
+
+**D.** D = theta / diag(V), theta as large as a Cholesky factorisation of G' - D - shift I succeeds:
+a completed floating-point Cholesky proves positive definiteness of the matrix with its diagonal
+raised by gamma_{d+1} tr (Rump 2006, Theorem 2.3). If a model of a cell must leave out `count` of
+the free units, the `count` smallest sums of D_j beta0_j^2 over a unit may be added.
 """
 
 from __future__ import annotations
@@ -46,11 +68,246 @@ import numpy as np
 
 from dpreg.arrays import Bools, Floats, Places
 from dpreg.selection.space import Space
-from dpreg.selection.tree.ball import ball_fit, certify, without_each
 from dpreg.selection.tree.counts import members
-from dpreg.selection.tree.inverse import TWO_U, UP, diagonal_minorant, invert
 
-__all__ = ["Bounds", "State", "View"]
+_2U: Final = 2.0**-52
+_STEPS: Final = 40  # a guess that stops early is a valid, weaker bound: no law depends on it
+_CAREFUL: Final = 15
+_LOOKED_AT: Final = 24
+
+
+def ball_fit(gram: Floats, cross: Floats, rho: float, allowed: Floats, start: Floats) -> Floats:
+    """Return about the minimiser over |beta|_1 <= rho of beta'G beta - 2 b'beta.
+
+    Guess the active columns and their signs, solve G_PP beta = b_P - mu s, s'beta = rho, drop the
+    columns whose sign came out wrong, add those whose slope exceeds mu, and repeat: a primal-dual
+    active-set method (Hintermueller, Ito & Kunisch 2003). It mostly ends within ten steps; where
+    it does not, the best guess so far is used.
+
+    Parameters
+    ----------
+    allowed : float array (d,)
+        1 for columns that may be used, 0 for others.
+    start : float array (d,)
+        Its signs on the allowed columns are the first guess.
+    """
+    signs = np.sign(start) * allowed
+    near = 1e-9 * float(np.abs(cross).max(initial=0.0))
+    best, least = np.zeros_like(cross), 0.0
+    for step in range(_STEPS):
+        active = np.flatnonzero(signs)
+        beta = np.zeros_like(cross)
+        mu = 0.0
+        if active.size:
+            s = signs[active]
+            try:
+                pair = np.linalg.solve(
+                    gram[np.ix_(active, active)], np.column_stack([cross[active], s])
+                )
+            except np.linalg.LinAlgError:
+                break
+            x, z = pair[:, 0], pair[:, 1]
+            mu = max(float((s @ x - rho) / max(float(s @ z), 1e-300)), 0.0)
+            beta[active] = x - mu * z
+            signs[active[beta[active] * s <= 0]] = 0.0
+        slope = (cross - gram[:, active] @ beta[active]) * allowed
+        quadratic = float(beta[active] @ (cross - slope)[active])
+        slope[active] = 0.0
+        value = -quadratic - 2 * rho * max(mu, float(np.abs(slope).max(initial=0.0)))
+        if step == 0 or value > least:
+            best, least = beta, value
+        outside = np.flatnonzero(np.abs(slope) > mu + near)
+        if not outside.size and signs[active].all():
+            break
+        if step >= _CAREFUL:  # one column at a time from here on
+            outside = outside[np.argsort(-np.abs(slope[outside]))[:1]]
+        signs[outside] = np.sign(slope[outside])
+    return best
+
+
+def certify(
+    gram: Floats, cross: Floats, rho: float, allowed: Floats, active: Places, beta: Floats
+) -> Floats:
+    """Return (1) without its sum over R, rounded down, for each column of `beta`.
+
+    Parameters
+    ----------
+    allowed : float array (d,) or (d, m)
+        1 on A.
+    active : int array (k,)
+        Where beta0 is not zero.
+    beta : float array (k, m)
+
+    Returns
+    -------
+    float array (m,)
+        Error bound: with w = sum |beta0|, each cell of G beta0 errs by at most
+        (k + 8) 2**-52 max(G) w, and beta0'G beta0 by at most twice w times that.
+    """
+    largest = float(gram.diagonal().max(initial=0.0))
+    fitted = gram[:, active] @ beta
+    norm = np.abs(beta).sum(axis=0) * (1 + 2.0**-30)
+    slack = (len(active) + 8) * _2U * (largest * norm + float(np.abs(cross).max(initial=0.0)))
+    slope = np.abs(cross[:, None] - fitted) * (allowed if allowed.ndim == 2 else allowed[:, None])
+    steepest = slope.max(axis=0, initial=0.0) + slack
+    quadratic = (beta * fitted[active]).sum(axis=0)
+    lower = -quadratic - 2 * norm * slack - 2 * rho * (1 + 2.0**-30) * steepest
+    bound: Floats = lower - np.abs(lower) * 2.0**-40
+    return bound
+
+
+def without_each(
+    gram: Floats,
+    cross: Floats,
+    rho: float,
+    allowed: Floats,
+    fit: Floats,
+    units: list[list[int]],
+) -> tuple[Places, Floats, Floats]:
+    """Return bounds for the units whose removal from the constrained fit costs most.
+
+    Parameters
+    ----------
+    units : list of lists of int
+        The columns of the units left.
+
+    Returns
+    -------
+    found : int array
+        Positions in `units` of those looked at.
+    certified : float array
+        (1) when the unit is removed as well, without its sum over R.
+    expected : float array
+        About how much the bound would rise with a fit of its own.
+    """
+    active = np.flatnonzero(fit)
+    place = {int(column): at for at, column in enumerate(active)}
+    inverse = np.linalg.inv(gram[np.ix_(active, active)])
+    rise = np.zeros(len(fit))
+    rise[active] = fit[active] ** 2 / inverse.diagonal()
+    sums = np.array([max(rise[unit]) for unit in units])
+    found = np.argsort(-sums, kind="stable")[:_LOOKED_AT]
+    found = found[sums[found] > 0]
+    beta = np.repeat(fit[active][:, None], len(found), axis=1)
+    expected = np.zeros(len(found))
+    kept = np.repeat(allowed[:, None], len(found), axis=1)
+    for m, u in enumerate(found.tolist()):
+        at = [place[c] for c in units[u] if c in place]
+        own = fit[active[at]]
+        if len(at) == 1:
+            step = own / inverse[at[0], at[0]]
+        else:
+            step = np.linalg.solve(inverse[np.ix_(at, at)], own)
+        beta[:, m] -= inverse[:, at] @ step
+        beta[at, m] = 0.0
+        kept[units[u], m] = 0.0
+        expected[m] = own @ step
+    return found, certify(gram, cross, rho, kept, active, beta), expected
+
+
+TWO_U: Final = 2.0**-52
+UP: Final = 1.0 + 2.0**-30
+
+
+@dataclass(frozen=True, slots=True)
+class Inverse:
+    """V, the symmetric floating-point inverse of G', and what errors it can cause.
+
+    Attributes
+    ----------
+    matrix, beta : float arrays, (d, d) and (d,)
+        V, and V b refined once.
+    base : float
+        At most a0 = -beta'G'beta - lambda rho^2.
+    rho : float
+    norm, max : float
+        At least every column's l1 norm in V, and its largest modulus.
+    beta_norm, beta_max : float
+        At least |beta|_1, and its largest modulus.
+    off : float
+        e: at least max |G'V - I|.
+    residual : float
+        At least max |b - G'beta|.
+    """
+
+    matrix: Floats
+    beta: Floats
+    base: float
+    rho: float
+    norm: float
+    max: float
+    beta_norm: float
+    beta_max: float
+    off: float
+    residual: float
+
+    def error(self, norm: Floats | float, terms: int) -> Floats:
+        """Return err(|c|_1) for a c of so many terms."""
+        bilinear = 2 * self.rho * (self.residual + self.off * norm)
+        bilinear += self.off * norm * (2 * self.beta_norm + self.norm * norm)
+        rounding = (2 * terms + 16) * TWO_U * norm * (2 * self.beta_max + self.max * norm)
+        return np.asarray(UP * (bilinear + rounding) + 4 * TWO_U * abs(self.base))
+
+
+def invert(gram: Floats, cross: Floats, rho: float, largest: float, loss: float) -> Inverse:
+    """Invert G', whose diagonal is positive and at most `largest`; never raises.
+
+    `loss` is lambda rho^2, what the ridge costs a bound.
+    """
+    try:
+        matrix = np.linalg.inv(gram)
+    except np.linalg.LinAlgError:
+        matrix = np.diag(1.0 / gram.diagonal())
+    matrix = (matrix + matrix.T) / 2
+    beta = matrix @ cross
+    beta += matrix @ (cross - gram @ beta)
+    norm = float(np.abs(matrix).sum(axis=0).max(initial=0.0)) * UP
+    beta_norm = float(np.abs(beta).sum()) * UP
+    slack = (len(cross) + 8) * TWO_U
+    off = np.abs(gram @ matrix - np.eye(len(cross))).max(initial=0.0)
+    fitted = gram @ beta
+    cross_max = 2 * float(np.abs(cross).max(initial=0.0)) * UP
+    return Inverse(
+        matrix=matrix,
+        beta=beta,
+        base=-float(beta @ fitted) - loss - 2 * slack * largest * beta_norm**2,
+        rho=rho,
+        norm=norm,
+        max=float(np.abs(matrix).max(initial=0.0)),
+        beta_norm=beta_norm,
+        beta_max=float(np.abs(beta).max(initial=0.0)),
+        off=float(off + slack * (largest * norm + 1.0)) * UP,
+        residual=float(np.abs(cross - fitted).max(initial=0.0))
+        + slack * (largest * beta_norm + cross_max),
+    )
+
+
+def diagonal_minorant(gram: Floats, inverse: Floats, largest: float) -> Floats:
+    """Return D >= 0, diagonal, with G' - D certainly positive semidefinite."""
+    d = len(gram)
+    if d == 0 or not np.isfinite(inverse).all():
+        return np.zeros(d)
+    scale = 1.0 / np.maximum(inverse.diagonal(), 1.0 / largest)
+    root = np.sqrt(scale)
+    standard = inverse * np.outer(root, root)
+    vector = np.full(d, d**-0.5) + np.cos(np.arange(d)) / d
+    top = 1.0
+    for _ in range(60):
+        vector = standard @ vector
+        top = float(np.linalg.norm(vector))
+        vector /= top
+    theta = 0.98 / top
+    shift = 8 * (d + 8) * TWO_U * (float(gram.trace()) + d * largest)
+    for _ in range(6):
+        lowered = gram.copy()
+        lowered[np.diag_indices(d)] -= theta * scale * UP + shift
+        try:
+            np.linalg.cholesky(lowered)
+        except np.linalg.LinAlgError:
+            theta *= 0.8
+        else:
+            return theta * scale
+    return np.zeros(d)
 
 
 _RIDGE: Final = 2.0**-24

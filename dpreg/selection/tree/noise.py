@@ -40,8 +40,6 @@ from flint import arb, ctx, fmpz
 
 from dpreg.arrays import Places
 
-__all__ = ["PRECISION", "Arrival", "Bits", "exponential_noise", "gumbel_noise", "outward"]
-
 PRECISION: Final = 192
 """Bits of the first look at any noise; doubled as often as a comparison asks."""
 

@@ -78,20 +78,73 @@ joint_pvalue <- function(fit, places, spread, statistic) {
 wald_table <- function(fit, terms, seeded) {
   refuse_given(fit, "a test of terms")
   own <- vapply(fit$design$columns, `[[`, "", "term")[fit$design$order]
-  tests <- vapply(terms, function(term) {
-    places <- which(own == term)
-    beta <- unname(fit$coefficients)[places]
-    spread <- unname(fit$vcov)[places, places, drop = FALSE]
-    solved <- tryCatch(solve(spread, beta), error = function(cond) rep(NA_real_, length(beta)))
-    statistic <- sum(beta * solved)
-    if (is.na(statistic) || statistic < 0) return(c(length(places), NA, NA))
-    c(length(places), statistic, joint_pvalue(fit, places, spread, statistic))
-  }, numeric(3))
+  tests <- vapply(terms, function(term) wald(fit, which(own == term)), numeric(3))
   tests <- matrix(tests, 3)
   table <- data.frame(tests[1, ], tests[2, ], tests[3, ], row.names = terms)
   names(table) <- c("Df", "Chisq", "Pr(>Chisq)")
+  wald_page(table, "Wald tests of terms, each given the others,", seeded, paste0("Response: ", fit$response))
+}
+
+# The degrees of freedom, statistic and p-value of these coefficients together.
+wald <- function(fit, places) {
+  beta <- unname(fit$coefficients)[places]
+  spread <- unname(fit$vcov)[places, places, drop = FALSE]
+  solved <- tryCatch(solve(spread, beta), error = function(cond) rep(NA_real_, length(beta)))
+  statistic <- sum(beta * solved)
+  if (is.na(statistic) || statistic < 0) return(c(length(places), NA, NA))
+  c(length(places), statistic, joint_pvalue(fit, places, spread, statistic))
+}
+
+wald_page <- function(table, what, seeded, ...) {
   heading <- c(if (isTRUE(seeded)) paste0("*** ", stamp, " ***\n"),
-               "Wald tests of terms, each given the others, by the law of summary() (privacy noise counted)\n",
-               paste0("Response: ", fit$response))
+               paste(what, "by the law of summary() (privacy noise counted)\n"), ...)
   stamped(structure(table, heading = heading, class = c("anova", "data.frame")), seeded)
+}
+
+#' @rdname other_packages
+#' @param model A result of [dp_select()], [dp_ols()] or [dp_glm()].
+#' @param hypothesis.matrix,rhs As for `car::linearHypothesis()`.
+#' @exportS3Method car::linearHypothesis
+linearHypothesis.dp_result <- function(model, hypothesis.matrix, rhs = NULL, ...) {
+  no_more(...)
+  fit <- fitted_part(model, "linearHypothesis()")
+  refuse_given(fit, "linearHypothesis()")
+  L <- hypothesis.matrix
+  if (is.character(L)) L <- car::makeHypothesis(names(fit$coefficients), L, rhs)
+  if (is.null(dim(L))) L <- t(L)
+  size <- length(fit$coefficients)
+  if (ncol(L) > size) rhs <- L[, size + 1]
+  L <- L[, seq_len(size), drop = FALSE]
+  rhs <- rep_len(rhs %||% 0, nrow(L))
+  turn <- function(v) L %*% unname(as.matrix(v)) %*% t(L)
+  # The combinations as coefficients of their own.
+  fit$coefficients <- c(L %*% fit$coefficients) - rhs
+  fit[c("vcov", "privacy_vcov")] <- list(turn(fit$vcov), turn(fit$privacy_vcov))
+  if (!is.null(fit$interval_draws)) {
+    fit$interval_draws <- sweep(unname(fit$interval_draws) %*% t(L), 2, rhs)
+  }
+  test <- rbind(NA, wald(fit, seq_len(nrow(L))))
+  # As car's: the second line is the test.
+  table <- data.frame(Df = test[, 1], Chisq = test[, 2], `Pr(>Chisq)` = test[, 3], check.names = FALSE)
+  wald_page(table, "Wald test of a linear hypothesis", model$seeded)
+}
+
+# lmtest's default would take p-values from Student's law, whatever the noise.
+#' @rdname other_packages
+#' @param vcov.,df As for `lmtest::coeftest()`: where one is given, its default method answers.
+#' @exportS3Method lmtest::coeftest
+coeftest.dp_result <- function(x, vcov. = NULL, df = NULL, ...) {
+  if (!is.null(vcov.) || !is.null(df)) return(NextMethod())
+  no_more(...)
+  structure(coefficient_table(fitted_part(x, "coeftest()")), method = "z tests of coefficients, by the law of summary()",
+            class = "coeftest")
+}
+
+#' @rdname other_packages
+#' @param parm As for [confint()].
+#' @exportS3Method lmtest::coefci
+coefci.dp_result <- function(x, parm = NULL, level = 0.95, vcov. = NULL, df = NULL, ...) {
+  if (!is.null(vcov.) || !is.null(df)) return(NextMethod())
+  no_more(...)
+  if (is.null(parm)) confint.dp_result(x, level = level) else confint.dp_result(x, parm, level)
 }

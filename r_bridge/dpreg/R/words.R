@@ -17,6 +17,7 @@ r_words <- matrix(byrow = TRUE, ncol = 2, c(
   "as `Ledger\\.head` and `dpreg ledger show` print it", "as verify_ledger() tells it",
   "`dpreg ledger (adopt|verify)( --head| --witness)?`", "\\1_ledger()",
   "\\bby (analyst|witness)=(?!\\w)", "by \\1 = ",
+  "\\bwhere=(?=['\"])", "subset = ",
   "budget=Ledger\\(\\.\\.\\.\\)", "budget = dp_ledger(...)",
   # What summary() calls its columns.
   "\\bP>\\|z\\|", "Pr(>|z|)", "\\bcoef\\b(?!\\()", "Estimate", "\\bstd err\\b", "Std. Error",

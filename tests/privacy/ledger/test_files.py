@@ -18,7 +18,8 @@ from oracles.forks import FORK
 
 from dpreg.errors import BudgetError, LedgerError
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.ledger import Ledger, charging
+from dpreg.privacy.ledger import Ledger
+from dpreg.privacy.ledger import book as charging
 
 TENTH = Budget("0.1")
 

@@ -17,9 +17,10 @@ from oracles.forks import CLEAN, answers
 import dpreg
 from dpreg.errors import BudgetError, LedgerError
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.ledger import Ledger, sqlite, store
-from dpreg.privacy.mechanisms import choose
-from dpreg.sources import TableSource
+from dpreg.privacy.ledger import Ledger, sqlite
+from dpreg.privacy.ledger import chain as store
+from dpreg.privacy.mechanisms.choice import choose
+from dpreg.sources.table import TableSource
 
 TENTH = Budget("0.1")
 

@@ -7,7 +7,8 @@ from oracles import chargers
 from oracles.forks import CLEAN, answers
 
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.ledger import Ledger, store
+from dpreg.privacy.ledger import Ledger
+from dpreg.privacy.ledger import chain as store
 
 TENTH = Budget("0.1")
 

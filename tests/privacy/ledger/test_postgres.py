@@ -11,7 +11,8 @@ from oracles.forks import FORK
 
 from dpreg.errors import BudgetError, LedgerError
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.ledger import Ledger, store
+from dpreg.privacy.ledger import Ledger
+from dpreg.privacy.ledger import chain as store
 from dpreg.privacy.ledger.postgres import LostConnection
 
 psycopg = pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")

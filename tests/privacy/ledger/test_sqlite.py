@@ -7,8 +7,7 @@ import sqlite3
 import pytest
 
 from dpreg.errors import LedgerError
-from dpreg.privacy.ledger.sqlite import MemoryDatabase, SqliteDatabase
-from dpreg.privacy.ledger.transactions import as_ledger_errors
+from dpreg.privacy.ledger.sqlite import MemoryDatabase, SqliteDatabase, as_ledger_errors
 
 
 @pytest.fixture

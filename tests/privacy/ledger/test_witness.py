@@ -16,10 +16,10 @@ from oracles.forks import CLEAN, FORK, answers
 from dpreg.errors import BudgetError, LedgerError
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.ledger import Ledger
-from dpreg.privacy.ledger.opening import witness_at
+from dpreg.privacy.ledger.book import Witness
+from dpreg.privacy.ledger.handle import witness_at
 from dpreg.privacy.ledger.postgres import LostConnection
 from dpreg.privacy.ledger.sqlite import SqliteDatabase
-from dpreg.privacy.ledger.witness import Witness
 
 TENTH = Budget("0.1")
 BEHIND = "not what its witness saw"
@@ -240,7 +240,7 @@ def test_a_crash_between_making_the_witness_and_the_ledger_is_no_alarm(path, fil
         os.kill(os.getpid(), signal.SIGKILL)
 
     with monkeypatch.context() as patch:
-        patch.setattr("dpreg.privacy.ledger.store.create", fatal)
+        patch.setattr("dpreg.privacy.ledger.chain.create", fatal)
         killed(lambda: Ledger(1, path, witness=file))
     assert file.exists()
     assert not path.exists()

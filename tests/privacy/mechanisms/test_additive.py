@@ -96,7 +96,7 @@ def test_saturation_is_undone(monkeypatch):
     """All of 200 draws would be the largest integer with probability 10**-204."""
     end = 2**63 - 1
     ends = np.array([end, -end - 1, 5] * 200)
-    monkeypatch.setattr(additive, "_opendp", lambda name, scale: lambda zeros: ends)
+    monkeypatch.setattr(additive, "opendp_noise", lambda name, scale: lambda zeros: ends)
     drawn = np.array(laplace_noise(600, 10.0), dtype=object)
     assert (drawn[::3] >= end).all()
     assert (drawn[1::3] <= -end - 1).all()

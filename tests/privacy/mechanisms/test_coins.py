@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import chi2
 
 from dpreg.errors import ArgumentError
-from dpreg.privacy.mechanisms import Coins, assign_blocks, block_seeds
+from dpreg.privacy.mechanisms.coins import Coins, assign_blocks, block_seeds
 
 
 @pytest.mark.parametrize("rng", [None, np.random.default_rng(1)])

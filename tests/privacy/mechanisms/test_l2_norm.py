@@ -8,8 +8,8 @@ from oracles.look_laws import cdf, floor_p_value
 from scipy.stats import gamma, kstest
 
 from dpreg.errors import ArgumentError
-from dpreg.privacy.mechanisms import l2_norm
-from dpreg.privacy.mechanisms.l2_norm import l2_norm_noise, l2_norm_variance
+from dpreg.privacy.mechanisms import floors as l2_norm
+from dpreg.privacy.mechanisms.floors import l2_norm_noise, l2_norm_variance
 
 ALPHA = 1e-6
 

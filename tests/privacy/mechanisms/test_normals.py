@@ -9,8 +9,8 @@ import pytest
 from flint import arb, ctx, fmpq
 from scipy.stats import chisquare, kstest
 
-from dpreg.privacy.mechanisms import normals as room
-from dpreg.privacy.mechanisms.normals import DIGIT_BITS, Normals
+from dpreg.privacy.mechanisms import wishart as room
+from dpreg.privacy.mechanisms.wishart import DIGIT_BITS, Normals
 
 ALPHA = 1e-6
 CHANCE = 2**47
@@ -37,7 +37,7 @@ def bound(k, x, bits=60, chance_bits=47):
 def test_heights_do_not_hang_on_the_precision_of_who_imports():
     script = (
         "import flint; flint.ctx.prec = 10\n"
-        "from dpreg.privacy.mechanisms.normals import _HEIGHTS\n"
+        "from dpreg.privacy.mechanisms.wishart import _HEIGHTS\n"
         "print(*_HEIGHTS.tolist())"
     )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

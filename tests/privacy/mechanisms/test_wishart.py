@@ -13,8 +13,7 @@ from oracles.look_laws import cdf, floor_p_value
 
 from dpreg.errors import ArgumentError
 from dpreg.privacy.mechanisms import wishart
-from dpreg.privacy.mechanisms.normals import Normals
-from dpreg.privacy.mechanisms.wishart import wishart_noise
+from dpreg.privacy.mechanisms.wishart import Normals, wishart_noise
 
 ALPHA = 1e-6
 TWO = (2, 3)

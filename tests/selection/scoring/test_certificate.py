@@ -7,10 +7,8 @@ import pytest
 from oracles.l1_ball import RADII, random_moments
 
 from dpreg.moments import MOMENT_BITS, Moments
-from dpreg.selection.scoring.certificate import FloatForm, IntegerForm
-from dpreg.selection.scoring.constrained import Candidates, solve, tidy
-from dpreg.selection.scoring.exact import ball_minimum
-from dpreg.selection.scoring.problem import score_grid
+from dpreg.selection.scoring.candidates import Candidates, solve, tidy
+from dpreg.selection.scoring.problem import FloatForm, IntegerForm, ball_minimum, score_grid
 
 
 def arrays(moments):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from oracles.l1_ball import RADII, interior_point, random_moments
 
-from dpreg.selection.scoring.constrained import solve, solve_one, tidy, vertex_signs
+from dpreg.selection.scoring.candidates import solve, solve_one, tidy, vertex_signs
 
 
 def floats(moments):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from oracles.l1_ball import RADII, enumerate_faces, random_moments
 
-from dpreg.selection.scoring.exact import ball_minimum
+from dpreg.selection.scoring.problem import ball_minimum
 
 
 def parts(moments, columns):

@@ -14,11 +14,10 @@ from oracles.scores import quadratic_scores
 
 from dpreg.errors import ArgumentError
 from dpreg.moments import MOMENT_BITS, Moments, accumulate
-from dpreg.privacy.sensitivity import score_grid
-from dpreg.selection.scoring import exact
+from dpreg.privacy.proofs import score_grid
+from dpreg.selection.scoring import problem as exact
 from dpreg.selection.scoring import problem as scores
-from dpreg.selection.scoring.certificate import FloatForm, IntegerForm
-from dpreg.selection.scoring.problem import Problem
+from dpreg.selection.scoring.problem import FloatForm, IntegerForm, Problem
 
 
 def every_model(width):
@@ -308,6 +307,6 @@ def test_integer_tier_alone_decides_as_the_exact_one(monkeypatch):
 
 
 def _undecided(count):
-    from dpreg.selection.scoring.certificate import Refined
+    from dpreg.selection.scoring.problem import Refined
 
     return Refined(np.zeros(count, dtype=bool), np.zeros(count, dtype=np.int64))

@@ -11,11 +11,10 @@ from oracles.bounds import lower_bound_shift, profile_range, residual_sensitivit
 
 from dpreg.moments import Moments, accumulate
 from dpreg.privacy.protection import Protection
-from dpreg.selection.contest import profile_contest
+from dpreg.selection import contest as profile
+from dpreg.selection.contest import profile_contest, profile_scores, residual_offset
 from dpreg.selection.probabilities import log_probabilities, selection_probabilities
-from dpreg.selection.scoring import profile
 from dpreg.selection.scoring.problem import Problem
-from dpreg.selection.scoring.profile import profile_scores, residual_offset
 from dpreg.selection.space import Space
 
 RHO = Fraction(1)

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpreg.selection.tree.inverse import diagonal_minorant, invert
+from dpreg.selection.tree.bounds import diagonal_minorant, invert
 
 RHO = 1.5
 

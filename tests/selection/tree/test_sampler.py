@@ -11,14 +11,12 @@ from oracles.selection_law import ALPHA, FACTORS, Case, chi_square, exact_law, m
 from dpreg.errors import ArgumentError
 from dpreg.selection.space import Space
 from dpreg.selection.tree import noise as tree_noise
-from dpreg.selection.tree import sampler as tree
+from dpreg.selection.tree import search as tree
 from dpreg.selection.tree import search as tree_search
 from dpreg.selection.tree.bounds import Bounds
-from dpreg.selection.tree.counts import Counts
+from dpreg.selection.tree.counts import Counts, Heaviest, Weights, excess
 from dpreg.selection.tree.noise import Arrival, Bits
-from dpreg.selection.tree.sampler import Tree
-from dpreg.selection.tree.search import Search
-from dpreg.selection.tree.weights import Heaviest, Weights, excess
+from dpreg.selection.tree.search import Search, Tree
 
 PLAIN = {name: levels[0] for name, levels in FACTORS.items()} | {"p": 6, "signal": "some"}
 

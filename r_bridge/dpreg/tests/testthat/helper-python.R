@@ -83,7 +83,7 @@ def _add_test_verbs():
         return tuple(name for name in dpreg.datasets.__all__ if name != 'Dataset')
 
     def truncated(estimate, se, intervals, beta, level):
-        from dpreg.results.truncated import Truncated
+        from dpreg.results.inference import Truncated
         law = Truncated(float(estimate), float(se), np.asarray(intervals, float).reshape(-1, 2))
         return np.array([law.below(beta), law.p_value(), law.center(), *law.interval(1 - level)])
 

@@ -148,6 +148,32 @@ test_that("lmtest tests what is released, and says that a refit costs", {
   expect_equal(test$Chisq[2], anova(fit)["wt:am", "Chisq"], tolerance = 0.05)
 })
 
+test_that("one law gives the p-values of one fit, whatever asks for them", {
+  # At pure eps and few rows it is far from normal.
+  some <- transform(mtcars[rep(1:32, 5), ], gear = factor(gear))
+  known <- list(mpg = c(5, 40), wt = c(1, 6), gear = as.character(3:5))
+  noisy <- dp_ols(mpg ~ wt + gear, some, eps = 2, schema = known, method = "gram", unsafe_seed = 1)
+  own <- summary(noisy)$coefficients
+  expect_identical(tidy(noisy)$p.value, unname(own[, 4]))
+  expect_gt(max(abs(own[, 4] - 2 * pnorm(-abs(own[, 3])))), 0.02)
+  skip_if_not_installed("lmtest")
+  expect_equal(unclass(lmtest::coeftest(noisy))[, 1:4], own[, 1:4], ignore_attr = TRUE)
+  expect_output(print(lmtest::coeftest(noisy)), "z tests of coefficients, by the law of summary")
+  expect_identical(lmtest::coefci(noisy), confint(noisy))
+  expect_identical(lmtest::coefci(noisy, "wt", level = 0.9), confint(noisy, "wt", level = 0.9))
+  expect_equal(lmtest::coeftest(noisy, vcov. = diag(4))[2, 2], 1)
+  expect_error(lmtest::coeftest(noisy, robust = TRUE), "no argument 'robust'", class = "dpreg_argument_error")
+  skip_if_not_installed("car")
+  one <- car::linearHypothesis(noisy, "wt = 0")
+  expect_equal(one$`Pr(>Chisq)`[2], unname(own["wt", 4]))
+  both <- car::linearHypothesis(noisy, c("gear4 = 0", "gear5 = 0"))
+  expect_equal(unlist(both[2, ]), unlist(anova(noisy)["gear", ]), ignore_attr = TRUE)
+  expect_equal(car::linearHypothesis(noisy, rbind(c(0, 0, 1, 0), c(0, 0, 0, 1)))$Chisq, both$Chisq)
+  moved <- car::linearHypothesis(noisy, "2 * wt = 3")
+  expect_equal(moved$Chisq[2], (2 * coef(noisy)[["wt"]] - 3)^2 / (4 * vcov(noisy)["wt", "wt"]))
+  expect_error(car::linearHypothesis(noisy, "wt = 0", white.adjust = TRUE), class = "dpreg_argument_error")
+})
+
 # A package that exports what DPrivStats does, which is not in Debian, and the other fits' names as well.
 clashing_package <- function(names) {
   place <- tempfile("clash-")

@@ -21,10 +21,10 @@ from dpreg.api.aggregate import Aggregate, Blocks, block_table
 from dpreg.api.context import charged_at, now, position, public_arguments
 from dpreg.errors import ArgumentError
 from dpreg.estimation.blocks import Rows, corrected, evaluations
-from dpreg.privacy.ledger.receipts import kept
+from dpreg.privacy.ledger.handle import kept
 from dpreg.request import settle_budget
+from dpreg.results.claim import LedgerPosition, ReleaseRecord
 from dpreg.results.classic import ClassicResults
-from dpreg.results.record import LedgerPosition, ReleaseRecord
 from dpreg.sources.persons import Persons
 from dpreg_bridge.columns import NA_INTEGER
 from dpreg_bridge.ledgers import charged_to

@@ -21,7 +21,7 @@ import warnings
 from typing import Any
 
 from dpreg.errors import DpregError, DpregWarning
-from dpreg.privacy.ledger.receipts import kept
+from dpreg.privacy.ledger.handle import kept
 from dpreg.schema import Schema
 from dpreg_bridge.columns import table
 from dpreg_bridge.interrupts import pythons_interrupts

@@ -9,9 +9,9 @@ import pandas as pd
 
 import dpreg
 from dpreg.errors import ArgumentError
+from dpreg.results.base import from_json
 from dpreg.results.glm import GLMResults
-from dpreg.results.glm_selection import GLMSelectionResults
-from dpreg.results.load import from_json
+from dpreg.results.selection import GLMSelectionResults
 from dpreg_bridge.formulas import added_in_r, in_r
 from dpreg_bridge.views import view
 

@@ -15,7 +15,7 @@ from patsy import ModelDesc
 from dpreg.errors import FormulaError
 from dpreg.formula.expressions import FUNCTIONS
 from dpreg.results.glm import GLMResults
-from dpreg.results.glm_selection import GLMSelectionResults
+from dpreg.results.selection import GLMSelectionResults
 
 __all__ = ["added_in_r", "in_r"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpreg.results.report import Block, Facts, Grid
+from dpreg.results.summary import Block, Facts, Grid
 
 __all__ = ["laid_out"]
 

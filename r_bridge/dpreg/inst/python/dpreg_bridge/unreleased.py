@@ -11,12 +11,9 @@ import numpy as np
 import pandas as pd
 
 from dpreg.planning import Plan, RegressionPlan
-from dpreg.results.report import Grid, Report
-from dpreg.results.summary import Summary
-from dpreg.study.results import AdaptiveStudy, SelectionStudy
-from dpreg.study.simulated import SimulationStudy
-from dpreg.study.simulation import OBSERVED
-from dpreg.study.stamp import SIMULATED
+from dpreg.results.summary import Grid, Report, Summary
+from dpreg.study.results import SIMULATED, AdaptiveStudy, SelectionStudy
+from dpreg.study.simulation import OBSERVED, SimulationStudy
 from dpreg_bridge.pages import laid_out
 
 __all__ = ["adaptive_study", "plan_view", "selection_study", "simulation_study"]
@@ -65,7 +62,7 @@ def adaptive_study(result: AdaptiveStudy) -> dict[str, Any]:
             "delta": np.array(delta, dtype=np.float64),
             "mechanism": tuple(mechanism),
         },
-        "bic": np.array(result.law.bic, dtype=np.float64),
+        "bic": np.array(result.held, dtype=np.float64),
         "reported": result.frequencies.to_numpy(dtype=np.float64),
         "in_groups": result.alternatives.to_numpy(dtype=np.float64),
         "best": result.best.to_numpy(dtype=np.float64),
@@ -119,7 +116,7 @@ def plan_view(result: Plan | RegressionPlan, labels: Mapping[str, str]) -> dict[
         "solved": result.solved,
         "text": Summary(_labelled(result.summary().report, labels)).as_text(),
     }
-    if result.call.facts.family:
+    if result.facts.family:
         common |= {
             "of": "glm",
             "enough": result.enough,

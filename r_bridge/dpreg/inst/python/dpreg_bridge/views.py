@@ -16,18 +16,15 @@ import numpy as np
 from dpreg.errors import NotReleased
 from dpreg.privacy.budget import decimal_string
 from dpreg.results import notes
-from dpreg.results.classic import ClassicResults, Estimates
+from dpreg.results.claim import Look, ReleasedLook, ReleaseRecord
+from dpreg.results.classic import ClassicResults, Estimates, HistogramResults
 from dpreg.results.glm import GLMResults
-from dpreg.results.glm_selection import GLMSelectionResults
-from dpreg.results.histogram import HistogramResults
-from dpreg.results.looks import Look, ReleasedLook
 from dpreg.results.page import page
-from dpreg.results.record import ReleaseRecord
 from dpreg.results.regression import RegressionResults
-from dpreg.results.report import Block, Facts, Paragraph
-from dpreg.results.selection import SelectionResults
+from dpreg.results.selection import GLMSelectionResults, SelectionResults
+from dpreg.results.summary import Block, Facts, Paragraph
 from dpreg.study.results import AdaptiveStudy, SelectionStudy
-from dpreg.study.simulated import SimulationStudy
+from dpreg.study.simulation import SimulationStudy
 from dpreg_bridge.pages import laid_out
 from dpreg_bridge.unreleased import adaptive_study, selection_study, simulation_study
 

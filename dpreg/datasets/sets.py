@@ -1,0 +1,346 @@
+"""A table with the public facts that go with it.
+
+Data in the folder that DPREG_DATA names, which dpreg neither ships nor downloads.
+
+Data that ship with a dependency.
+
+Simulated data, for examples at any size. No row describes anyone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from dpreg.errors import ArgumentError, DatasetError, shown
+from dpreg.schema import Schema
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Dataset:
+    """A table with the public facts that go with it.
+
+    Attributes
+    ----------
+    data : pandas.DataFrame
+        The rows. Each call of a loader makes a new frame.
+    schema : Schema
+        Public bounds and levels of the columns, for ``dp_select(..., schema=...)``.
+    formula : str
+        A formula to start with.
+    source : str
+        Where the rows come from, in a sentence.
+    simulated : bool
+        True where the rows are simulated and describe nobody.
+    """
+
+    data: pd.DataFrame
+    schema: Schema
+    formula: str
+    source: str
+    simulated: bool = False
+
+    def __repr__(self) -> str:
+        """Say what this is, without rows."""
+        rows, columns = self.data.shape
+        kind = "simulated rows" if self.simulated else "rows"
+        return f"<Dataset: {rows:,} {kind}, {columns} columns. {self.source}>"
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    name: str
+    sha256: str
+    public_source: str
+
+
+_FILES = {
+    "prostate": _File(
+        "prostate.csv",
+        "505aab4ce3164af8367d98e74390cd45c42b53c5e436b13635a8aa524d0fdcb4",
+        "the data of Hastie, Tibshirani & Friedman, The Elements of Statistical Learning "
+        "(hastie.su.domains/ElemStatLearn)",
+    ),
+    "kc_house": _File(
+        "kc_house.csv.gz",
+        "e6464e04c4e665594150232ccc7195079cec96a5686679e62338503fdaef145b",
+        "the data set 'House Sales in King County, USA' (OpenML 42092, also on Kaggle)",
+    ),
+}
+
+
+def _path(file: _File) -> Path:
+    """Find a file that is not dpreg's to ship, and make sure that it is the right one."""
+    folder = os.environ.get("DPREG_DATA", "")
+    if not folder:
+        raise DatasetError(
+            f"{file.name} does not ship with dpreg. It holds {file.public_source}. Put it into a "
+            "folder and name that folder in the environment variable DPREG_DATA."
+        )
+    path = Path(folder) / file.name
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        raise DatasetError(
+            f"The folder that DPREG_DATA names has no readable file {file.name}. It holds "
+            f"{file.public_source}. Put it there, or name another folder."
+        ) from None
+    if digest != file.sha256:
+        raise DatasetError(
+            f"{file.name} in the folder that DPREG_DATA names is not the file that dpreg knows "
+            f"(its SHA-256 should be {file.sha256}). Get a fresh copy of {file.public_source}."
+        )
+    return path
+
+
+def load_prostate() -> Dataset:
+    """Load the prostate cancer data: prostate-specific antigen and clinical measures of 97 men.
+
+    Returns
+    -------
+    Dataset
+        97 men. The suggested formula has the five variables of Lei, Charest, Slavkovic, Smith &
+        Fienberg (2018) on ``lpsa``.
+
+    Raises
+    ------
+    DatasetError
+        If ``DPREG_DATA`` names no folder that holds the file.
+
+    Notes
+    -----
+    Bounds are round clinical ranges: tumours of 0.2 to 55 cc (``lcavol``, ``lcp`` in logs), glands
+    of 7 to 150 g (``lweight``), patients of 40 to 80 years, Gleason scores of 2 to 10,
+    antigen of 0.4 to 400 ng/ml (``lpsa``). Amounts below detection are coded ``log(0.25)``.
+    """
+    return Dataset(
+        data=pd.read_csv(_path(_FILES["prostate"])),
+        schema=Schema(
+            {
+                "lcavol": (-1.5, 4),
+                "lweight": (2, 5),
+                "age": (40, 80),
+                "lbph": (-1.5, 2.5),
+                "svi": (0, 1),
+                "lcp": (-1.5, 3),
+                "gleason": (2, 10),
+                "pgg45": (0, 100),
+                "lpsa": (-1, 6),
+                "train": bool,
+            }
+        ),
+        formula="lpsa ~ lcavol + lweight + age + lcp + lbph",
+        source="Stamey et al. (1989), as in The Elements of Statistical Learning.",
+    )
+
+
+def load_kc_house() -> Dataset:
+    """Load house sales in King County, Washington, from May 2014 to May 2015.
+
+    Returns
+    -------
+    Dataset
+        21,613 sales. The suggested formula has twelve terms, so 4,096 models, on ``price``.
+
+    Raises
+    ------
+    DatasetError
+        If ``DPREG_DATA`` names no folder that holds the file.
+
+    Notes
+    -----
+    ``view``, ``condition`` and ``grade`` have the county assessor's own scales, ``lat`` and
+    ``long`` the county's extent, years those of the records. Prices (dollars), areas (square feet)
+    and counts of rooms have round bounds that hold all but unusual houses, which are clipped.
+    ``zipcode`` is a label, and is left undeclared.
+    """
+    return Dataset(
+        data=pd.read_csv(_path(_FILES["kc_house"])),
+        schema=Schema(
+            {
+                "price": (0, 2_000_000),
+                "bedrooms": (0, 10),
+                "bathrooms": (0, 8),
+                "sqft_living": (0, 8_000),
+                "sqft_lot": (0, 100_000),
+                "floors": (1, 4),
+                "waterfront": (0, 1),
+                "view": (0, 4),
+                "condition": (1, 5),
+                "grade": (1, 13),
+                "sqft_above": (0, 8_000),
+                "sqft_basement": (0, 4_000),
+                "yr_built": (1900, 2015),
+                "yr_renovated": (0, 2015),
+                "lat": (47.1, 47.8),
+                "long": (-122.6, -121.3),
+                "sqft_living15": (0, 8_000),
+                "sqft_lot15": (0, 100_000),
+            }
+        ),
+        formula=(
+            "price ~ bedrooms + bathrooms + sqft_living + sqft_lot + floors + waterfront"
+            " + view + condition + grade + yr_built + lat + long"
+        ),
+        source="House sales in King County, Washington, 2014-2015, from public county records.",
+    )
+
+
+def load_randhie() -> Dataset:
+    """Load the RAND Health Insurance Experiment: visits to a doctor and the plan of the insured.
+
+    Returns
+    -------
+    Dataset
+        20,190 person-years. ``mdvis`` (outpatient visits in the year) is the response of the
+        suggested formula, on nine regressors.
+
+    Notes
+    -----
+    The bounds follow from the codebook that statsmodels prints and from the experiment's design.
+    ``lncoins`` is the log of one plus a coinsurance rate of 0 to 100 percent. The experiment capped
+    yearly spending at 1,000 dollars and its lowest positive rate was 25 percent, so ``fmde`` ends
+    at ``log(1000 / 0.25) = 8.294``; the yearly participation payments behind ``lpi`` stayed below
+    ``exp(8)``, about 3,000 dollars. ``disea`` is an index of chronic diseases on a scale of 0
+    to 60. ``physlm`` is a share between 0 and 1, since missing answers were filled in by rates.
+
+    ``mdvis`` has no upper limit of its own. The schema declares 0 to 20, about a visit every
+    two and a half weeks: counts above are clipped to 20. A bound of 77, the largest count known,
+    would serve few people and quadruple the noise's weight.
+
+    One person may own up to five rows: to protect persons rather than person-years, pass
+    ``contributions=5``.
+
+    Examples
+    --------
+    >>> load_randhie().formula
+    'mdvis ~ lncoins + idp + lpi + fmde + physlm + disea + hlthg + hlthf + hlthp'
+    """
+    from statsmodels.datasets import randhie  # slow to import, and seldom needed
+
+    frame = randhie.load_pandas().data
+    return Dataset(
+        data=pd.DataFrame(frame),
+        schema=Schema(
+            {
+                "mdvis": (0, 20),
+                "lncoins": (0, 5),
+                "idp": (0, 1),
+                "lpi": (0, 8),
+                "fmde": (0, 8.3),
+                "physlm": (0, 1),
+                "disea": (0, 60),
+                "hlthg": (0, 1),
+                "hlthf": (0, 1),
+                "hlthp": (0, 1),
+            }
+        ),
+        formula="mdvis ~ lncoins + idp + lpi + fmde + physlm + disea + hlthg + hlthf + hlthp",
+        source=(
+            "RAND Health Insurance Experiment, as in Cameron & Trivedi (2005), "
+            "from statsmodels.datasets.randhie."
+        ),
+    )
+
+
+# Sales of the nine counties, small ones joined; the first is the reference. Shares, centres and
+# price effects (thousand dollars) are made up to look like the region.
+_COUNTIES = ("sol", "ala", "cc", "mss", "ns", "sc", "sf")
+_SHARES = (0.08, 0.22, 0.19, 0.11, 0.09, 0.25, 0.06)
+_LATITUDES = (38.2, 37.7, 37.95, 37.6, 38.4, 37.3, 37.75)
+_LONGITUDES = (-122.1, -122.1, -122.0, -122.4, -122.6, -121.9, -122.45)
+_EFFECTS = (0.0, 110.0, 70.0, 240.0, 60.0, 170.0, 260.0)
+
+
+def make_bay_area(n: int = 235_760, *, seed: int = 0) -> Dataset:
+    """SIMULATE house sales with the columns of the paper's Bay Area data. No row is a real sale.
+
+    Lei, Charest, Slavkovic, Smith & Fienberg (2018) select variables among 235,760 sales of
+    2003 to 2006, which are not public. This draws rows with the same columns and bounds from a
+    made-up linear model, so that examples and timings have something of that size and shape.
+    Conclusions about house prices cannot be drawn from it.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    seed : int
+        Of NumPy's generator. The same seed gives the same rows.
+
+    Returns
+    -------
+    Dataset
+        ``price`` (thousand dollars, 105 to 905), ``bsqft`` and ``lsqft`` (house and lot, square
+        feet), ``time`` (year of sale), ``lat``, ``long``, ``age`` (years), ``nbr`` (bedrooms) and
+        ``county`` (text, seven levels). The suggested formula has thirteen columns besides the
+        intercept, so 8,192 models by column.
+
+    Examples
+    --------
+    >>> make_bay_area(1000)
+    <Dataset: 1,000 simulated rows, 9 columns. SIMULATED house sales, not real data: ...>
+    """
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
+        raise ArgumentError(f"n must be a number of rows, 0 or more; got {shown(n)}")
+    rng = np.random.default_rng(seed)
+    county = rng.choice(len(_COUNTIES), size=n, p=_SHARES)
+    size = rng.standard_normal(n)
+    bsqft = np.clip(np.rint(np.exp(7.3 + 0.32 * size)), 300, 3_000)
+    lsqft = np.clip(np.rint(np.exp(8.6 + 0.2 * size + 0.6 * rng.standard_normal(n))), 500, 50_000)
+    nbr = np.clip(np.rint(3 + 0.7 * size + 0.6 * rng.standard_normal(n)), 0, 10)
+    time = rng.integers(2003, 2007, size=n)
+    age = np.clip(np.rint(rng.gamma(2.2, 16.0, size=n)), 0, 120)
+    lat = np.clip(np.take(_LATITUDES, county) + 0.12 * rng.standard_normal(n), 36.9, 38.9)
+    long = np.clip(np.take(_LONGITUDES, county) + 0.12 * rng.standard_normal(n), -123.6, -121.2)
+    mean = (
+        230.0
+        + np.take(_EFFECTS, county)
+        + 0.11 * (bsqft - 1_500)
+        + 0.0008 * (lsqft - 6_000)
+        + 32.0 * (time - 2003)
+        - 60.0 * (lat - 37.8)
+        - 40.0 * (long + 122.2)
+        + 0.3 * (age - 35)
+        - 6.0 * (nbr - 3)
+    )
+    price = np.clip(mean + 150.0 * rng.standard_normal(n), 105, 905)
+    data = pd.DataFrame(
+        {
+            "price": price.round(1),
+            "bsqft": bsqft,
+            "lsqft": lsqft,
+            "time": time,
+            "lat": lat.round(4),
+            "long": long.round(4),
+            "age": age,
+            "nbr": nbr,
+            "county": np.take(np.array(_COUNTIES), county),
+        }
+    )
+    return Dataset(
+        data=data,
+        schema=Schema(
+            {
+                "price": (105, 905),
+                "bsqft": (0, 3_000),
+                "lsqft": (0, 50_000),
+                "time": (2003, 2006),
+                "lat": (36.9, 38.9),
+                "long": (-123.6, -121.2),
+                "age": (0, 120),
+                "nbr": (0, 10),
+                "county": list(_COUNTIES),
+            }
+        ),
+        formula="price ~ bsqft + lsqft + time + lat + long + age + nbr + county",
+        source=(
+            "SIMULATED house sales, not real data: only the columns are those of the San "
+            "Francisco Bay Area sales in Lei et al. (2018)."
+        ),
+        simulated=True,
+    )

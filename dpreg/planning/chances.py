@@ -1,0 +1,671 @@
+"""The chance that a private selection finds effects of given sizes, from its law. No data.
+
+Setting
+-------
+Stored units: columns and response in [-1, 1] (`dpreg.columns`). Term j lowers the residual sum of
+squares of any model by about D_j when it enters. Assumed: **the terms are uncorrelated given what
+is kept** (or the variance given the rest is used, which is the least that D_j may come from), the
+errors are normal with variance sigma2, the radius does not bind, and nothing is clipped. Then
+
+    D_j = |beta_j sqrt((n - d) v_j) + sigma Z_j|^2 + sigma2 chi2_(d_j - 1),   Z_j standard normal,
+
+v_j the variance of the column, d_j the columns of the term, d those of all effects; useless terms
+have D_j = sigma2 chi2_(d_j). Each term is charged c_j = psi + phi d_j, so model M scores
+sum_{j in M} (c_j - D_j) plus a constant, and a mechanism of rate t draws from these scores.
+
+The mechanisms' laws
+--------------------
+exponential
+    exp(-t S) factors over terms: each is in with chance 1 / (1 + exp(t (c_j - D_j))), alone.
+permute-and-flip, laplace
+    do not factor. The sets E of effects are listed, and the u useless terms counted: all models
+    with effects E and s useless terms share one score, and there are C(u, s) of them. With p, f, H
+    as in `dpreg.selection.probabilities`, P(E, s) = C(u, s) int f / H prod H^copies, one integral.
+    The useless terms' D_j enter as one number d0, that for which a coin of the exponential
+    mechanism has the same chance, 1 / (1 + exp(t (c - d0))) = E 1 / (1 + exp(t (c - D))).
+
+The mean over Z is a mean over the points of a Kronecker lattice (deterministic; the same call gives
+the same answer). Effects whose t |D_j - c_j| exceeds 40 at every point are settled and not listed.
+
+A bound that needs no law
+-------------------------
+For permute-and-flip and exponential, P(M) / P(M') <= exp(-t (S(M) - S(M'))) if S(M) >= S(M').
+(Exponential: equality. Permute-and-flip: P(M) = p int prod_{i != M} (1 - u p_i) du, and the
+integrand for M is at most that for M' where p <= p'.) Pair each model without j with the one that
+has it besides: P(j out) <= exp(-t (D_j - c_j)). So k effects are all found with chance at least
+1 - alpha' where D_j >= c_j + ln(k / alpha') / t for each: with D_j at its mean this is
+
+    n beta_j^2 v_j >= c_j + ln(k / alpha') / t,
+
+the rule of thumb that `rule_rows` solves for n.
+
+Theorems 4.1 and 4.2 of Lei et al. (2018) as numbers: what they promise for given n and eps.
+
+Both bound the chance that the drawn model is wrong, under their assumptions A0-A4: a fixed design
+with least sparse eigenvalue kappa0, normal errors, the least coefficient b0, d0 true columns, the
+largest model of dbar columns, K = n^alpha models, R >= r sqrt(dbar / kappa0). A = 2(alpha + c):
+
+4.1 (PCLS)  2A (1 v sigma2) log n <= phi <= kappa0 b0^2 sigma2 n / (4 v (1 + 2 d0)) gives
+    P(wrong) <= K exp(-phi eps / (4 (R + r)^2)) + (1 + 2 dbar) n^-c / sqrt(2 pi A log n)
+4.2 (PCPL)  4A log n <= phi <= (2 n / (3 d0)) log(1 + kappa0 b0^2 / (4 sigma2)) gives
+    P(wrong) <= K exp(-eps sigma2 phi / (64 (R + r)^2)) + 3 n^(-A/2) + 2 dbar n^-c
+
+4.1's conditions change with the unit of the response; they are read in the unit in which sigma is
+1, as the theorem is stated. Both bounds fall in phi and in c, so they are taken at the largest
+phi that the theorem admits, and at the largest A that this phi and condition (18) of assumption A4,
+
+    n / log n >= max(64 A sigma2 / (kappa0 b0^2), 4 dbar sigma2 / (kappa0 b0^2), 8 A dbar),
+
+admit: no other choice would make them better. Where that leaves no c > 0, or the bound is 1 or
+more, the theorem promises nothing. (19), d0 <= n/8, is checked; (20) asks for delta, concerns
+4.2 alone, and is not.
+
+What a selection by the paper's mechanism would cost and find, from public numbers.
+
+The chance that a choice by looks finds effects of given sizes, in closed form. No data.
+
+The looks of a call are made of assumed rows, `DRAWS` times, each with noise of its own but for the
+last (`dpreg.looks.expected`): that gives the laws that terms will be chosen from, with nothing but
+the effects in them. What a term gains there is what its test statistic is noncentral by
+(`dpreg.choice.evidence`); the test is at alpha_f / q, and has to pass under each prior. Terms are
+taken as independent of each other: the chance of all of them is the product.
+
+How near a private coefficient will come to the one it stands for: closed forms, no data.
+
+Let b0 be the least squares estimate, with standard error s0 and the 5% interval b0 +- h0. The
+private one is b1 = b0 + d with the interval b1 +- h1. The error d is independent of b0, N(0, t^2):
+the privacy noise, and the little that cutting rows costs. Then
+
+overlap (Karr, Kohnen, Oganian, Reiter and Sanil 2006)
+    The common length is min(2 h0, 2 h1, h0 + h1 - |d|), at least 0. With
+    G(c) = E max(c - |d|, 0) = c (2 Phi(c/t) - 1) - 2 t (phi(0) - phi(c/t)), its mean is
+    G(h0 + h1) - G(|h0 - h1|), and the overlap is half of it times (1/(2 h0) + 1/(2 h1)).
+power
+    P(|b0| > h0) and P(|b1| > h1) at the coefficient beta: b0 ~ N(beta, s0^2).
+same decision
+    P(both significant) + P(neither): the mean over b0, at its quantiles, of what is left.
+
+Matrix-Laplace noise makes t^2 = a + b V with V a mixing law (`dpreg.results.inference`): all of the
+above is a mean over V.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from scipy.special import chdtri, gammaln, ndtr, ndtri
+
+from dpreg.arrays import Floats, Ints
+from dpreg.choice import evidence
+from dpreg.choice.evidence import Evidence
+from dpreg.choice.rule import clusters, share_of_found
+from dpreg.looks.expected import Expected, without_noise
+from dpreg.looks.loop import Seen, laws_for_choice
+from dpreg.planning.facts import Facts
+from dpreg.planning.rows import Rows, Stated
+from dpreg.privacy.proofs import score_grid, score_range
+from dpreg.results.inference import mixing, quantiles
+from dpreg.selection.probabilities import charges, panels
+from dpreg.selection.run import divided_eps
+
+CHOICES: Final = 5
+"""Times that looks are made: where the last one is taken moves a chance by a few hundredths."""
+_POINTS: Final = 256
+_FAR: Final = 40.0  # precision: exp(-40) is no chance
+_DEEPEST: Final = 700.0
+_LEVEL: Final = 0.05  # by definition: of decisions, and one less the confidence of intervals
+_QUANTILES: Final = 512  # precision
+_TINY: Final = 1e-9
+"""Least spread of d beside a half-width: quotients stay finite where nothing is added."""
+_DENSITY: Final = 1 / np.sqrt(2 * np.pi)
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """What a law predicts.
+
+    Attributes
+    ----------
+    each : float64 array, shape (m,)
+        Chance that the chosen model holds each effect.
+    all : float
+        Chance that it holds all of them.
+    right : float
+        Chance that it holds all of them and nothing else.
+    useless : float
+        Expected number of terms without an effect in it.
+    """
+
+    each: Floats
+    all: float
+    right: float
+    useless: float
+
+
+def least(
+    reached: Callable[[float], bool], first: float, last: float, near: float, step: float = 0.0
+) -> float | None:
+    """Return nearly the least value that reaches: to `near` of it, or to a step.
+
+    By doubling from `first`, then halving; None where no value up to `last` is enough.
+    """
+    high = first
+    while not reached(high):
+        high *= 2
+        if high > last:
+            return None
+    low = high / 2
+    while high - low > max(step, near * low):
+        middle = (low + high) / 2 if step else math.sqrt(low * high)
+        low, high = (low, middle) if reached(middle) else (middle, high)
+    return high
+
+
+# ---- the law of the paper's mechanisms -----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """The effects of a plan, one a term, in stored units.
+
+    Attributes
+    ----------
+    strength : float64 array, shape (m,)
+        sum over the term's columns of beta^2 v: the fall of the residual sum of squares per row.
+    columns : int array, shape (m,)
+        d_j.
+    useless : int array, shape (u,)
+        Columns of each term without an effect.
+    sigma2 : float
+        Residual variance.
+    """
+
+    strength: Floats
+    columns: Ints
+    useless: Ints
+    sigma2: float
+
+
+def detect(
+    effects: Effects, *, rows: float, rate: float, phi: float, psi: float, mechanism: str
+) -> Detection:
+    """Predict the drawn model; see the module's docstring.
+
+    Parameters
+    ----------
+    effects : Effects
+    rows : float
+        Rows that the selection reads.
+    rate : float
+        t, per squared stored unit.
+    phi, psi : float
+        Charge per column and per term, in squared stored units.
+    mechanism : {"permute-and-flip", "exponential", "laplace"}
+    """
+    falls = _falls(effects, rows)
+    gain = rate * (falls - (psi + phi * effects.columns))  # (L, m): score saved by each effect
+    sure_in, sure_out = (gain > _FAR).all(axis=0), (gain < -_FAR).all(axis=0)
+    open_ = np.flatnonzero(~(sure_in | sure_out))
+    held = (np.arange(2 ** len(open_))[:, None] >> np.arange(len(open_))) & 1 == 1
+    sizes, log_copies, score = _useless_classes(_useless_losses(effects, rate, phi, psi))
+    # Scores over (L, sets of effects x numbers of useless terms), least zero.
+    s = -(gain[:, open_] @ held.T.astype(float))
+    total = (s[:, :, None] + score).reshape(len(gain), -1)
+    total -= total.min(axis=1, keepdims=True)
+    law = _class_law(total, np.tile(log_copies, len(held)), mechanism)
+    chances = law.reshape(len(gain), len(held), len(sizes)).mean(axis=0)
+    each = sure_in.astype(float)
+    each[open_] = chances.sum(axis=1) @ held
+    every = chances[-1] if not sure_out.any() else np.zeros(len(sizes))
+    return Detection(each, float(every.sum()), float(every[0]), float(chances.sum(axis=0) @ sizes))
+
+
+def rule_rows(effects: Effects, *, rate: float, phi: float, psi: float, miss: float) -> float:
+    """Return the n of the rule of thumb: all effects found with chance about 1 - `miss`."""
+    wanted = psi + phi * effects.columns + math.log(len(effects.strength) / miss) / rate
+    return float((wanted / effects.strength).max())
+
+
+def _coin(gain: Floats) -> Floats:
+    return np.asarray(1 / (1 + np.exp(np.clip(-gain, -_DEEPEST, _DEEPEST))))
+
+
+def _falls(effects: Effects, rows: float) -> Floats:
+    """D_j at each point of the lattice, (L, m): Kronecker's, of a generalised golden ratio."""
+    m, root = len(effects.strength), 2.0
+    for _ in range(60):
+        root = (1 + root) ** (1 / (m + 1))
+    steps = root ** -np.arange(1.0, m + 1)
+    z = ndtri((0.5 + np.arange(1, _POINTS + 1)[:, None] * steps) % 1.0)
+    # The other columns of the model, fitted on the same rows, take that many dimensions.
+    seen = max(rows - float(effects.columns.sum()), 0.0)
+    moved = np.sqrt(seen * effects.strength) + math.sqrt(effects.sigma2) * z
+    return np.asarray(moved**2 + effects.sigma2 * (effects.columns - 1))
+
+
+def _useless_losses(effects: Effects, rate: float, phi: float, psi: float) -> Floats:
+    """Return t (c - d0) of each term without an effect, (u,): the price of its entry."""
+    above = 1 - (np.arange(_POINTS) + 0.5) / _POINTS
+    out = np.empty(len(effects.useless))
+    for columns in np.unique(effects.useless):
+        chi: Floats = np.asarray(chdtri(float(columns), above), dtype=np.float64)
+        cost = rate * (psi + phi * float(columns) - effects.sigma2 * chi)
+        out[effects.useless == columns] = _price(float(_coin(-cost).mean()))
+    return out
+
+
+def _price(chance: float) -> float:
+    """Return the loss of which a coin has this chance."""
+    if 0 < chance < 1:
+        return math.log((1 - chance) / chance)
+    return _DEEPEST if chance <= 0 else -_DEEPEST
+
+
+def _useless_classes(loss: Floats) -> tuple[Floats, Floats, Floats]:
+    """Sizes s, log C(u, s) and scores of the sets of useless terms, as far as they have weight.
+
+    Terms of different width are counted as terms of one loss, that of the same mean chance.
+    """
+    u = len(loss)
+    chance = float(_coin(-loss).mean()) if u else 0.0
+    typical = _price(chance) if 0 < chance < 1 else float(loss.mean()) if u else 0.0
+    mean = u * chance
+    top = min(u, math.ceil(mean + 8 * math.sqrt(mean) + 4))  # precision
+    s = np.arange(top + 1.0)
+    return s, gammaln(u + 1) - gammaln(s + 1) - gammaln(u - s + 1), s * typical
+
+
+def _class_law(score: Floats, log_copies: Floats, mechanism: str) -> Floats:
+    """Chance of each class of equal models, (L, C), by one quadrature; see `probabilities`."""
+    out = np.empty_like(score)
+    step = max(1, 2**21 // (score.shape[1] * _POINTS))
+    for start in range(0, len(score), step):
+        part = score[start : start + step]
+        out[start : start + step] = _LAWS[mechanism](np.minimum(part, _DEEPEST), log_copies)
+    return np.asarray(out / out.sum(axis=1, keepdims=True))
+
+
+_FLIP: Final = panels(np.r_[0.0, 4.0 ** np.arange(-14, 0), 0.5, 1.0], 5)  # precision
+_LAPLACE: Final = panels(np.r_[np.arange(-40.0, -8, 2), np.arange(-8, 40.5)], 4)  # precision
+
+
+def _exponential_law(score: Floats, log_copies: Floats) -> Floats:
+    return np.asarray(np.exp(log_copies - score))
+
+
+def _flip_law(score: Floats, log_copies: Floats) -> Floats:
+    u, weights = _FLIP
+    log_keep = np.log1p(-np.exp(-score)[:, :, None] * u)
+    others = (np.exp(log_copies)[:, None] * log_keep).sum(axis=1, keepdims=True) - log_keep
+    return np.asarray(np.exp(log_copies - score) * (np.exp(others) @ weights))
+
+
+def _laplace_law(score: Floats, log_copies: Floats) -> Floats:
+    x, weights = _LAPLACE
+    gap = x - score[:, :, None]
+    below = np.log1p(-0.5 * np.exp(np.minimum(gap, 0.0)))
+    log_keep = np.where(gap > 0, math.log(0.5) - gap, below)
+    density = math.log(0.5) - np.abs(gap)
+    others = (np.exp(log_copies)[:, None] * log_keep).sum(axis=1, keepdims=True) - log_keep
+    return np.asarray(np.exp(log_copies) * (np.exp(others + density) @ weights))
+
+
+_LAWS: Final = {
+    "permute-and-flip": _flip_law,
+    "exponential": _exponential_law,
+    "laplace": _laplace_law,
+}
+
+
+# ---- the theorems of the paper -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What the theorems ask about, in the unit of the response in which sigma is 1.
+
+    Attributes
+    ----------
+    rows : float
+    eps : float
+    models : int
+        K.
+    kappa0 : float
+        Least eigenvalue of the columns' covariance, over sparse directions.
+    least : float
+        b0, the smallest true coefficient.
+    true : int
+        d0.
+    largest : int
+        dbar.
+    radius, bound : float
+        R and r.
+    """
+
+    rows: float
+    eps: float
+    models: int
+    kappa0: float
+    least: float
+    true: int
+    largest: int
+    radius: float
+    bound: float
+
+    @property
+    def wide_enough(self) -> bool:
+        """Whether R >= r sqrt(dbar / kappa0)."""
+        return self.radius >= self.bound * math.sqrt(self.largest / self.kappa0)
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What a theorem says.
+
+    Attributes
+    ----------
+    right : float
+        It promises at least this chance of the right model; 0 where it promises nothing.
+    penalty : float
+        phi, at which it is strongest.
+    holds : bool
+        Whether its conditions hold, the one on R apart.
+    wide_enough : bool
+        Whether its condition on R holds.
+    """
+
+    right: float
+    penalty: float
+    holds: bool
+    wide_enough: bool
+
+
+def theorem_41(at: Situation) -> Promise:
+    """Evaluate theorem 4.1 (penalised constrained least squares)."""
+    phi = at.kappa0 * at.least**2 * at.rows / max(4, 1 + 2 * at.true)
+    a, c = _largest(at, phi / (2 * math.log(at.rows)))
+    misses = (1 + 2 * at.largest) / math.sqrt(2 * math.pi * max(a, 1e-300) * math.log(at.rows))
+    falls = phi * at.eps / (4 * (at.radius + at.bound) ** 2)  # by definition
+    return _promised(at, phi, c, falls, misses * at.rows**-c)
+
+
+def theorem_42(at: Situation) -> Promise:
+    """Evaluate theorem 4.2 (penalised constrained profile likelihood)."""
+    phi = 2 / (3 * at.true) * at.rows * math.log1p(at.kappa0 * at.least**2 / 4)
+    a, c = _largest(at, phi / (4 * math.log(at.rows)))
+    falls = phi * at.eps / (64 * (at.radius + at.bound) ** 2)  # by definition
+    return _promised(at, phi, c, falls, 3 * at.rows ** (-a / 2) + 2 * at.largest * at.rows**-c)
+
+
+def _promised(at: Situation, phi: float, c: float, falls: float, missed: float) -> Promise:
+    """Return what is left of K exp(-falls) and the chance that a true column is missed."""
+    holds = c > 0 and at.true <= at.rows / 8  # by definition
+    wrong = math.exp(min(math.log(at.models) - falls, 1.0)) + missed if holds else 1.0
+    return Promise(max(0.0, 1 - wrong), phi, holds, at.wide_enough)
+
+
+def _largest(at: Situation, most: float) -> tuple[float, float]:
+    """Return the largest A that condition (18) admits, and c; 0 where there is none."""
+    signal, size = at.kappa0 * at.least**2, at.rows / math.log(at.rows)
+    a = min(most, size * signal / 64, size / (8 * at.largest))  # by definition
+    a = 0.0 if size < 4 * at.largest / signal else a
+    return a, max(a / 2 - math.log(at.models) / math.log(at.rows), 0.0)
+
+
+def least_rows(theorem: Callable[[Situation], Promise], at: Situation, chance: float) -> float:
+    """Return the least n, to a part in a thousand, at which a theorem promises `chance`.
+
+    Its condition on R is ignored; infinity where no n up to 1e15 suffices.
+    """
+
+    def reached(rows: float) -> bool:
+        return theorem(replace(at, rows=rows)).right >= chance
+
+    found = least(reached, 16.0, 1e15, 1e-3)  # precision
+    return math.inf if found is None else found
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """What ``method="pcls"`` would cost and find, from public numbers."""
+
+    facts: Facts
+    stated: Stated
+    n: int
+    eps: float
+
+    @property
+    def fit(self) -> str | None:
+        """The `fit` of the method."""
+        told = self.facts.request.fit
+        return {"auto": "split", "same": "split", "fresh": "share"}.get(told or "", told)
+
+    @property
+    def rows(self) -> float:
+        """Rows that the selection reads: half of them where the other half fits."""
+        return self.n / 2 if self.fit == "split" else float(self.n)
+
+    @property
+    def draw_eps(self) -> float:
+        """What is left of eps for the draw, after the noisy count and the fit."""
+        facts, private = self.facts, not self.facts.request.protection.n_is_public
+        counted = private and facts.sigma2 is not None and isinstance(facts.request.penalty, str)
+        needed = {"count": counted, "fit": self.fit == "share"}
+        return float(divided_eps(Fraction(self.eps), needed, {})["selection"])
+
+    @property
+    def rate(self) -> float:
+        """t, per squared stored unit: eps of the draw over the range of the scores' changes."""
+        rho = self.facts.request.rho
+        moved = score_range(rho, self.facts.request.protection).width * score_grid(rho)
+        return self.draw_eps / float(moved)
+
+    @property
+    def charges(self) -> tuple[float, float]:
+        """(phi, psi): per column and per term, in squared stored units."""
+        facts, request = self.facts, self.facts.request
+        phi, psi = charges(
+            request.penalty,
+            unit=request.clip**2,
+            rows=self.rows,
+            sigma2=facts.sigma2,
+            units=len(self.stated.units),
+            false_inclusions=request.false_inclusions,
+            rate=Fraction(self.rate),
+            mechanism=facts.mechanism,
+        )
+        return float(phi), float(psi)
+
+    @property
+    def effects(self) -> Effects:
+        """What the law of the mechanism asks about."""
+        told, count = self.stated, len(self.stated.names)
+        widths = np.array([len(unit) for unit in told.units], dtype=np.int64)
+        strength = [float(own.sum()) for own in told.each(told.beta**2 * told.variance)]
+        return Effects(np.array(strength), widths[:count], widths[count:], told.sigma**2)
+
+    def detect(self) -> Detection:
+        """Predict the choice."""
+        (phi, psi), mechanism = self.charges, self.facts.mechanism
+        return detect(
+            self.effects, rows=self.rows, rate=self.rate, phi=phi, psi=psi, mechanism=mechanism
+        )
+
+    @property
+    def rule_of_thumb(self) -> float:
+        """The n that the rule of thumb of the module asks for."""
+        (phi, psi), miss = self.charges, 1 - self.facts.chance
+        rows = rule_rows(self.effects, rate=self.rate, phi=phi, psi=psi, miss=miss)
+        return rows * self.n / self.rows
+
+    @property
+    def situation(self) -> Situation:
+        """What the paper's theorems ask about: the response divided by sigma."""
+        told, sigma, columns = self.stated, self.stated.sigma, self.effects.columns
+        free = [j - 1 for unit in told.units for j in unit]
+        return Situation(
+            rows=max(self.rows, 3.0),  # precision: log n is above 1
+            eps=self.draw_eps,
+            models=told.models,
+            kappa0=float(min(told.variance[free])),
+            least=min(b / sigma / k for b, k in zip(told.scaled, columns, strict=True)),
+            true=int(columns.sum()),
+            largest=told.widest,
+            radius=float(self.facts.request.rho) / sigma,
+            bound=1 / sigma,
+        )
+
+
+# ---- choices by looks ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gains:
+    """What terms with an effect gain, by predicted laws; make it with `gains`.
+
+    Attributes
+    ----------
+    looks : tuple of tuples of Evidence
+        Of each draw, by prior.
+    strengths : (draws, priors, k) array
+        Gains of the k terms without noise.
+    widths : tuple of int
+        Their columns.
+    level : float
+        Of each test.
+    useless : float
+        The expected number of terms without an effect that are found, at most.
+    """
+
+    looks: tuple[tuple[Evidence, ...], ...]
+    strengths: Floats
+    widths: tuple[int, ...]
+    level: float
+    useless: float
+
+    @property
+    def strength(self) -> Floats:
+        """The least gain of each term, (k,), in the mean."""
+        return np.asarray(self.strengths.min(axis=1).mean(axis=0))
+
+    @property
+    def reach(self) -> Floats:
+        """What each has to gain, (k,)."""
+        return np.array([evidence.reach(self.looks[0][0], k, self.level) for k in self.widths])
+
+    def rows_for(self, wanted: float) -> float:
+        """Return by how much rows must grow for every effect to be found with about this chance.
+
+        A rule of thumb: gain >= (root(reach) + z)^2, z the normal quantile of the chance of one of
+        them. Gains grow with the rows, and where noise matters faster.
+        """
+        z = float(ndtri(wanted ** (1 / len(self.widths))))
+        needed = (np.sqrt(self.reach) + max(z, 0.0)) ** 2
+        return float((needed / np.maximum(self.strength, _TINY)).max())
+
+    def detect(self) -> Detection:
+        """Predict what a choice finds."""
+        chances = [
+            [
+                [
+                    evidence.chance(look, *told, self.level)
+                    for told in zip(own, self.widths, strict=True)
+                ]
+                for look, own in zip(laws, strengths, strict=True)
+            ]
+            for laws, strengths in zip(self.looks, self.strengths.tolist(), strict=True)
+        ]
+        each = np.array(chances).min(axis=1).mean(axis=0)
+        every = float(np.prod(each))
+        return Detection(each, every, every * math.exp(-self.useless), self.useless)
+
+
+def gains(
+    taken: Sequence[tuple[Expected, Seen]], rows: Rows, told: Stated, false_inclusions: float
+) -> Gains:
+    """Return what terms gain in looks at the rows.
+
+    Where their columns vary by another ratio than was stated, gains do by its square.
+    """
+    assert rows.beta is not None
+    looks = tuple(
+        tuple(Evidence(law) for law in laws_for_choice(without_noise(one, seen, rows.beta)))
+        for one, seen in taken
+    )
+    with_effect, offered = told.units[: len(told.names)], len(told.units)
+    varied = [float(np.mean(rows.ratios[[j - 1 for j in unit]] ** -2)) for unit in with_effect]
+    alike = clusters(looks[0][0].likeness(told.units))
+    level = false_inclusions * share_of_found(alike) / offered
+    found = [[[look.gain(unit) for unit in with_effect] for look in laws] for laws in looks]
+    return Gains(
+        looks=looks,
+        strengths=np.array(found) * varied,
+        widths=tuple(len(unit) for unit in with_effect),
+        level=level,
+        useless=level * (offered - len(with_effect)),
+    )
+
+
+# ---- how near a coefficient comes ----------------------------------------------------------------
+
+
+def measures(
+    beta: Floats, exact: Floats, sampling: Floats, privacy: Floats, degrees: int | None
+) -> dict[str, Floats]:
+    """Predict how near m private coefficients come to those of least squares.
+
+    Parameters
+    ----------
+    beta : (m,) array
+        True coefficients.
+    exact, sampling, privacy : (m,) arrays
+        Variances: of least squares, and the two parts of the private estimate's.
+    degrees : int or None
+        As in `dpreg.results.inference`.
+
+    Returns
+    -------
+    mapping
+        Of (m,) arrays: "width", the length of the private interval over that of least squares;
+        "overlap", the expected one of both; "same decision", the chance that both are significant,
+        or neither; "power" and "least squares power", the chance that each is.
+    """
+    own = np.sqrt(exact)
+    half = -float(ndtri(_LEVEL / 2)) * own
+    private = quantiles(sampling, privacy, degrees, _LEVEL)
+    more = np.maximum(sampling - exact, 0.0)
+    scales = np.sqrt(more[:, None] + privacy[:, None] * mixing(degrees))
+    common = _mean_excess(half + private, scales) - _mean_excess(np.abs(half - private), scales)
+    points = own[:, None] * ndtri((np.arange(_QUANTILES) + 0.5) / _QUANTILES) + beta[:, None]
+    least = _TINY * private[:, None]
+    found = np.mean(
+        [_beyond(points, private, np.maximum(own[:, None], least)) for own in scales.T], 0
+    )
+    whole = np.sqrt(own[:, None] ** 2 + scales**2)
+    return {
+        "width": private / half,
+        "overlap": common / 2 * (0.5 / half + 0.5 / private),
+        "same decision": np.where(np.abs(points) > half[:, None], found, 1 - found).mean(axis=1),
+        "power": _beyond(beta[:, None], private, whole).mean(axis=1),
+        # Quantiles of b0 are too coarse for its own power, which has a closed form.
+        "least squares power": _beyond(beta[:, None], half, own[:, None])[:, 0],
+    }
+
+
+def _mean_excess(reach: Floats, scales: Floats) -> Floats:
+    """Return the mean over d, and over the scales, of max(reach - |d|, 0)."""
+    unit = np.maximum(scales, _TINY * np.maximum(reach, np.finfo(float).tiny)[:, None])
+    c = reach[:, None] / unit
+    inner = c * (2 * ndtr(c) - 1) - 2 * _DENSITY * (1 - np.exp(-(np.minimum(c, _FAR) ** 2) / 2))
+    return np.asarray((unit * inner).mean(axis=1))
+
+
+def _beyond(centers: Floats, reach: Floats, scale: Floats) -> Floats:
+    """Return P(|b| > reach) of normal b with these centers and this spread, (m, points)."""
+    far = reach[:, None]
+    return np.asarray(ndtr((-far - centers) / scale) + ndtr((centers - far) / scale))

@@ -1,0 +1,476 @@
+"""The tables of a page: released numbers in, strings out.
+
+Marks of coefficients: what a release does not show of them, in a letter and in words.
+
+The facts of a whole page, label and value: how each is read, and where it stands.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dpreg.privacy.budget import decimal_string
+from dpreg.privacy.noise import OBJECTIVE
+from dpreg.results.claim import ReleasedLook
+from dpreg.results.summary import Block, Facts, Grid, Paragraph
+
+if TYPE_CHECKING:
+    from dpreg.results.claim import Look, PrivacyClaim
+    from dpreg.results.classic import Estimates, HistogramResults
+    from dpreg.results.contrast import Contrast
+    from dpreg.results.regression import RegressionResults
+    from dpreg.results.selection import SelectionResults
+
+ABOVE_NOISE: Final = "above noise"
+_LETTERS: Final = {
+    "not significant": "0",
+    "wide": "w",
+    "narrow": "n",
+    "too few rows to say": "?",
+    "hidden direction": "h",
+    "rare level": "r",
+}
+
+
+def mark(why: str | None) -> str:
+    """Return a coefficient's mark in a few words; None stands for nothing to be said."""
+    return ABOVE_NOISE if why is None else why.partition(":")[0]
+
+
+def _reasons(fit: RegressionResults, alpha: float) -> list[list[str]]:
+    """Return what is to be said of each coefficient."""
+    zero = f"not significant at the {100 * alpha:g}% level, which does not show it is 0"
+    return [
+        [zero] * bool(p >= alpha and name != "Intercept")
+        + [why for why in [fit.weak.get(name)] if why]
+        for name, p in zip(fit.exog_names, fit.pvalues, strict=True)
+    ]
+
+
+def _letter(why: str) -> str:
+    return next((letter for start, letter in _LETTERS.items() if why.startswith(start)), "*")
+
+
+def letters(fit: RegressionResults, alpha: float) -> list[str]:
+    """Return each coefficient's marks, a letter each; none where nothing is to be said."""
+    return ["".join(map(_letter, each)) for each in _reasons(fit, alpha)]
+
+
+def explained(fit: RegressionResults, alpha: float) -> str:
+    """Say what the letters mean that occur."""
+    every = dict.fromkeys(why for each in _reasons(fit, alpha) for why in each)
+    return "; ".join(f"{_letter(why)} = {why}" for why in every)
+
+
+RATIOS: Final = {"logit": "odds ratio", "log": "rate ratio"}
+_MANY_TERMS: Final = 40
+"""A table of terms longer than this gathers those that no draw holds in a paragraph."""
+_MANY_BINS: Final = 20
+"""A histogram of more bins is printed as a picture; `conf_int` has its intervals."""
+_BAR: Final = 24
+_KINDS: Final = {"box": "on the unit scale", "locating": "to locate", "fitting": "to fit"}
+
+
+def has_errors(fit: RegressionResults) -> bool:
+    """Whether there are standard errors; some methods, and fits of few rows, have none."""
+    return not fit.bse.isna().all()
+
+
+def coefficients(fit: RegressionResults, alpha: float, *, full: bool) -> Grid:
+    """Return the table of coefficients; without errors where there are none.
+
+    The whole page has both kinds of standard error; one screen has the noise's share of the
+    variance, and marks.
+    """
+    marked = letters(fit, alpha)
+    if not has_errors(fit):
+        width = 2 if full or not any(marked) else 3
+        values = (fixed(value, 4) for value in fit.coefficients)
+        listed = (line[:width] for line in zip(fit.exog_names, values, marked, strict=True))
+        return Grid(("", "coef", "mark")[:width], tuple(listed), "lrl"[:width])
+    columns = (fit.params, fit.bse, fit.tvalues, fit.pvalues, *fit.conf_int(alpha).to_numpy().T)
+    told = zip(*columns, strict=True)
+    more: Iterable[tuple[str, ...]]
+    if full:
+        cut = fit.method == "staged" and fit.kind == "regression"  # a family's looks cut none
+        heads = ("sampling\nand cut" if cut else "sampling\nerror", "privacy\nnoise")
+        both = fit.bse_sampling.to_numpy(), fit.bse_privacy.to_numpy()
+        more = [tuple(map(fixed, pair)) for pair in zip(*both, strict=True)]
+    else:
+        heads = ("noise", "mark")
+        more = zip(map(_percent, fit.noise_share), marked, strict=True)
+    rows = tuple(
+        (name, *_numbers(values), *last)
+        for name, values, last in zip(fit.exog_names, told, more, strict=True)
+    )
+    return Grid(("", *_headers(alpha), *heads), rows, "lrrrrrrr" + ("r" if full else "l"))
+
+
+def paper(result: Any, alpha: float) -> Grid:
+    """Return the table of a paper: coefficients, standard errors and intervals."""
+    frame = result.to_frame(alpha)
+    names = [", ".join(map(str, n)) if isinstance(n, tuple) else str(n) for n in frame.index]
+    coefs = [fixed(value, 4) for value in frame["coef"]]
+    if frame["std err"].isna().all():
+        return Grid(("", "coef"), tuple(zip(names, coefs, strict=True)), "lr")
+    errors = ["" if math.isnan(value) else fixed(value) for value in frame["std err"]]
+    ends = frame["interval"].array
+    limits = zip(map(fixed, ends.left), map(fixed, ends.right), errors, strict=True)
+    intervals = [f"[{low}, {high}]" * bool(error) for low, high, error in limits]
+    headers = ("", "coef", "std err", f"{100 * (1 - alpha):g}% interval")
+    return Grid(headers, tuple(zip(names, coefs, errors, intervals, strict=True)), "lrrr")
+
+
+def ratios(fit: Any, alpha: float) -> Grid:
+    """Return odds ratios or ratios of rates, with intervals where there are any."""
+    table = fit.ratios(alpha)
+    names = ("", RATIOS[fit.link], *_headers(alpha)[-2:])
+    shown = table.iloc[:, : 1 if np.isnan(table.to_numpy()[:, 1:]).all() else 3]
+    rows = tuple(
+        (str(name), *map(fixed, values))
+        for name, values in zip(shown.index, shown.to_numpy(), strict=True)
+    )
+    width = shown.shape[1] + 1
+    return Grid(names[:width], rows, "lrrr"[:width])
+
+
+def contrast(result: Contrast, alpha: float) -> Grid:
+    """Return the table of a test of constraints."""
+    table = result.summary_frame(alpha)
+    listed = zip(table.index, table.to_numpy(), strict=True)
+    rows = tuple((str(name), *_numbers(values)) for name, values in listed)
+    return Grid(("", *_headers(alpha)), rows, "lrrrrrr")
+
+
+_Cells = Callable[[Any], tuple[str, ...]]
+_MOMENTS: Final[tuple[tuple[str, ...], str, _Cells]] = (
+    ("rows", "share", "radius", "residual\nclip", "opened", "mean\nweight"),
+    "llrrrlr",
+    lambda look: (
+        "box" if look.radius is None else "located",
+        decimal_string(look.share),
+        "" if look.radius is None else f"{look.radius:.2f}",
+        f"{look.width:.3g}",
+        "yes" if look.opened else "no",
+        f"{look.weight:.3f}",
+    ),
+)
+_FAMILY: Final[tuple[tuple[str, ...], str, _Cells]] = (
+    ("rows", "share", "information\nlimit", "score\nlimit", "relative\nweight"),
+    "llrrrr",
+    lambda look: (
+        "box" if look.radius is None else "at a fit",
+        decimal_string(look.share),
+        "" if look.radius is None else f"{look.radius**2:.3g}",
+        "" if look.radius is None else f"{look.width:.3g}",
+        f"{look.weight:.3f}",
+    ),
+)
+_ADAPTIVE: Final[tuple[tuple[str, ...], str, _Cells]] = (
+    ("rows are seen", "share", "limit\nof columns", "limit\nof score"),
+    "llrrr",
+    lambda look: (
+        _KINDS[look.kind],
+        f"{float(look.share):.2g}",
+        *(*(f"{limit:.3g}" for limit in look.limits), "", "")[:2],
+    ),
+)
+
+
+def looks(listed: Sequence[Look | ReleasedLook], *, family: bool) -> list[Block]:
+    """Return a line for each look: what it was for, its share of the noise, and its limits."""
+    if not listed:
+        return []
+    adaptive = isinstance(listed[0], ReleasedLook)
+    heads, aligns, cells = _ADAPTIVE if adaptive else _FAMILY if family else _MOMENTS
+    rows = tuple(
+        ("alone" if look.mechanism == OBJECTIVE and not family else f"look {place}", *cells(look))
+        for place, look in enumerate(listed, 1)
+    )
+    return [Grid(("", *heads), rows, aligns)]
+
+
+def terms(result: SelectionResults, *, full: bool = True) -> list[Block]:
+    """Return the table of terms, chosen and not, and a line with all groups."""
+    shares, errors = dict(result.selection_frequencies), dict(result.frequency_errors)
+    several, measures = result.draws > 1, _measures(result)
+    grouped = {term for group in result.alternatives for term in group}
+    headers = (
+        *("term", "role", "selected"),
+        *("columns",) * full,
+        *("frequency (se)",) * several,
+        *measures,
+    )
+    rows, absent = [], []
+    many = len(result.kept) + len(result.candidates) > _MANY_TERMS
+    for term in (*result.kept, *result.candidates):
+        if many and shares.get(term) == 0 and term not in grouped:
+            absent.append(term)
+            continue
+        free = term in shares
+        often = f"{shares[term]:.2f} ({errors[term]:.2f})" if free and several else ""
+        chosen = "yes" if term in result.selected else "one of" if term in grouped else "no"
+        width = str(len(result.columns.get(term, (term,))))
+        more = tuple(column.get(term, "") for column in measures.values())
+        role = "candidate" if free else "kept"
+        rows.append((term, role, chosen, *(width,) * full, *(often,) * several, *more))
+    blocks: list[Block] = [Grid(headers, tuple(rows), "lll" + "r" * (len(headers) - 3))]
+    if absent:
+        blocks.append(Paragraph(f"Never selected ({len(absent)})", ", ".join(absent)))
+    lines = ["{" + ", ".join(group) + "}" for group in result.alternatives]
+    return [*blocks, *[Paragraph("One of", "; ".join(lines))] * bool(lines)]
+
+
+def _measures(result: SelectionResults) -> dict[str, Mapping[str, str]]:
+    """Return the columns of the table that belong to looks: what they say of each term."""
+    if result.levels:
+        levels = {term: _level(value) for term, value in result.levels.items()}
+        errors = {term: fixed(value, 4) for term, value in result.choice_errors.items()}
+        return {"level": levels, "se": errors}
+    if result.stabilities:
+        return {"stability": {term: f"{value:.2f}" for term, value in result.stabilities.items()}}
+    return {}
+
+
+def _level(value: float) -> str:
+    return ">1" if value > 1 else "<1e-6" if value < 1e-6 else f"{value:.2g}"
+
+
+def estimates(result: Estimates, alpha: float, *, full: bool) -> Grid:
+    """Return the table of means, quantiles, parameters or shares; by group where there are any."""
+    columns = (result.estimates, result.bse.to_numpy(), *result.conf_int(alpha).to_numpy().T)
+    if full:
+        heads: tuple[str, ...] = ("sampling\nerror", "privacy\nnoise")
+        last: list[tuple[str, ...]] = [()] * result.estimates.size
+        columns = (*columns, result.bse_sampling.to_numpy(), result.bse_privacy.to_numpy())
+    else:
+        heads, last = ("noise",), [(_percent(share),) for share in result.noise_share]
+    names: list[tuple[str, ...]] = [(label,) for label in result.labels]
+    if result.groups:
+        names = [(group, label) for group in result.groups for label in result.labels]
+        if len(result.labels) == 1:
+            names = [(group,) for group in result.groups]
+    rows = tuple(
+        (*name, *(fixed(value, 4) for value in values), *more)
+        for name, values, more in zip(names, zip(*columns, strict=True), last, strict=True)
+    )
+    first = (result.by or "",) if len(names[0]) == 1 else (result.by or "", "")
+    head = "share" if result.kind == "histogram" else "coef"
+    headers = (*first, head, "std err", *_headers(alpha)[-2:], *heads)
+    return Grid(headers, rows, "l" * len(first) + "r" * (len(headers) - len(first)))
+
+
+def is_picture(result: Any) -> bool:
+    """Whether a histogram has too many bins for a table."""
+    return result.kind == "histogram" and len(result.labels) > _MANY_BINS and not result.groups
+
+
+def picture(result: HistogramResults) -> Grid:
+    """Return the shares of many bins as bars, on one line each."""
+    shares, errors = result.estimates, result.bse.to_numpy()
+    bars = result.heights(result.probabilities)
+    top = max(float(bars.max()), float(np.finfo(float).tiny))
+    # All as fine as the least error: shares of bins that hold nothing are read beside the others.
+    least = min((float(error) for error in errors if 0 < error < 1), default=1.0)
+    places = max(4, min(1 - math.floor(math.log10(least)), 9))
+    rows = tuple(
+        (name, _fine(share, places), _fine(error, places), "#" * round(_BAR * max(bar, 0.0) / top))
+        for name, share, error, bar in zip(result.labels, shares, errors, bars, strict=True)
+    )
+    return Grid(("", "share", "std err", "density"), rows, "lrrl")
+
+
+def _fine(number: float, places: int) -> str:
+    """Return a number with so many decimal places, or as in tables where that is too long."""
+    return f"{number:z.{places}f}" if abs(number) < 1e5 else fixed(number, places)
+
+
+def budget(claim: PrivacyClaim) -> Grid:
+    """Return what each step cost, and what was charged in all."""
+    split = any(spend.rows != "all" for spend in claim.spends)
+    headers = ("step", "mechanism", *("rows",) * split, "eps", "delta")
+    rows = [
+        (spend.step, spend.mechanism, *(spend.rows,) * split, *spend.budget.as_decimal())
+        for spend in claim.spends
+    ]
+    rows.append(("total", "", *("",) * split, *claim.spent.as_decimal()))
+    return Grid(headers, tuple(rows), "lllrr" if split else "llrr")
+
+
+def _headers(alpha: float) -> tuple[str, ...]:
+    """Return the headers that statsmodels' tables have."""
+    low, high = f"[{alpha / 2:.5g}", f"{1 - alpha / 2:.5g}]"
+    return ("coef", "std err", "z", "P>|z|", low, high)
+
+
+def _numbers(values: Iterable[float]) -> tuple[str, ...]:
+    """Write coefficient, error, z, p-value and limits, each as statsmodels does."""
+    coefficient, error, z, p, *rest = values
+    return (
+        fixed(coefficient, 4),
+        fixed(error),
+        f"{z:.3f}" if abs(z) < 1e5 else f"{z:.3g}",
+        f"{p:.3f}",
+        *map(fixed, rest),
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}%" if math.isfinite(share) else ""
+
+
+def fixed(number: float, places: int = 3) -> str:
+    """Return a number as statsmodels' tables do: fixed where that is readable, else scientific.
+
+    At most six digits are shown of a number beyond 100, and three of one that rounds to nothing.
+    """
+    if number == 0 or not math.isfinite(number):
+        return f"{number:.{places}f}"
+    if not 10.0**-places <= abs(number) < 1e5:
+        return f"{number:.{places if abs(number) > 1 else 3}g}"
+    before = math.floor(math.log10(abs(number))) + 1
+    return f"{number:.{max(0, min(places, 6 - before))}f}"
+
+
+_PRIVACY: Final = "Neighbors|Contributions|eps|delta|n|Passes"
+_LAYOUTS: Final[Mapping[str, tuple[str, str]]] = {
+    "regression": (
+        "Dep. Variable|Fit|Noise|Rows|Complete, noisy|Scaling|Df Model|R-squared|Residual sd",
+        f"{_PRIVACY}|Clip|Bounds|Intervals",
+    ),
+    "chosen regression": (
+        "Fit|Noise|Rows|Complete, noisy",
+        "R-squared|Residual sd|Intervals",
+    ),
+    "glm": (
+        "Dep. Variable|Success|Family|Link|Noise|Df Model|Scale|Complete, noisy|Converged",
+        f"{_PRIVACY}|Offset|Trials|Intervals",
+    ),
+    "chosen glm": ("Family|Link|Fit|Rows", "Complete, noisy|Scale|Converged|Intervals"),
+    "selection": (
+        "Method|Mechanism|Engine|Certified|Models|Terms|Units|Hierarchy|max_terms|Draws|Bounds",
+        f"{_PRIVACY}|Radius|Clip|Penalty|phi (per column)|psi (per term)|Sigma2",
+    ),
+    "classic": ("Statistic|Noise|Groups|Blocks|Complete, noisy", _PRIVACY),
+    "histogram": ("Column|Bins|Noise|Groups", _PRIVACY),
+}
+"""Which facts stand on the left and on the right of a whole page; those that are not known go."""
+
+
+def facts(layout: str, result: Any) -> Facts:
+    """Lay out the facts of a result, or of the coefficients within one."""
+    left, right = (
+        tuple(
+            (name, told) for name in side.split("|") if (told := _FACTS[name](result)) is not None
+        )
+        for side in _LAYOUTS[layout]
+    )
+    return Facts(left, right)
+
+
+def _sd(fit: Any) -> str | None:
+    variance = fit.error_variance
+    return None if variance is None else fixed(math.sqrt(max(variance, 0)), 4)
+
+
+def _complete(result: Any) -> str | None:
+    """Return the released number of complete rows; of old families that hide it 0, as was said."""
+    if result.kind == "classic":
+        alone = result.counts is not None and not result.groups
+        return f"{result.counts[0]:,.0f}" if alone else None
+    rows = result.complete_rows
+    if rows is None and (result.kind == "regression" or result.method == "adaptive"):
+        return None
+    return f"{rows or 0:,.0f}"
+
+
+def _intervals(fit: Any) -> str:
+    """Say in a word what kind of intervals there are."""
+    if not has_errors(fit):
+        return "none"
+    if fit.among:
+        return f"for the choice among {fit.among}"
+    if fit.conditional:
+        return "given the choice"
+    if fit.method == "adaptive":
+        return "robust" if fit.claim.person is None else "robust, clustered"
+    return "yes" if fit.kind == "glm" else fit.interval_method + ", ridged" * fit.ridged
+
+
+def _sources(bounds: Mapping[str, str]) -> str:
+    counts = Counter(bounds.values())
+    if len(counts) == 1:
+        return next(iter(counts))
+    return ", ".join(f"{counts[source]} {source}" for source in sorted(counts, reverse=True)) or "-"
+
+
+def _short(number: Fraction | float | None) -> str | None:
+    """Return few digits: an exact decimal where it is short, else six significant digits."""
+    if isinstance(number, Fraction):
+        text = decimal_string(number)
+        if len(text) <= 10 and "/" not in text:
+            return text
+    return None if number is None else f"{float(number):.6g}"
+
+
+def _count(number: int) -> str:
+    return f"{number:,}" if number < 10**12 else f"{Decimal(number):.3e}"
+
+
+# What was spent is shown of eps and delta: pure noise costs no delta, whatever the call allows.
+_FACTS: Final[Mapping[str, Callable[[Any], str | None]]] = {
+    "Neighbors": lambda r: r.claim.neighbors,
+    "Contributions": lambda r: "all" if r.claim.whole else str(r.claim.contributions),
+    "eps": lambda r: r.claim.spent.as_decimal()[0],
+    "delta": lambda r: r.claim.spent.as_decimal()[1],
+    "n": lambda r: "private" if r.nobs is None else f"{r.nobs:,}",
+    "Passes": lambda r: str(r.passes),
+    "Dep. Variable": lambda r: r.endog_names,
+    "Fit": lambda r: r.method if r.kind == "regression" else r.fit,
+    "Noise": lambda r: r.noise,
+    "Rows": lambda r: "held out" if r.fit == "split" else "all",
+    "Complete, noisy": _complete,
+    "Scaling": lambda r: r.scaling,
+    "Df Model": lambda r: f"{r.df_model:.0f}",
+    "R-squared": lambda r: None if r.explained is None else fixed(r.explained),
+    "Residual sd": _sd,
+    "Clip": lambda r: _short(r.clip),
+    "Bounds": lambda r: _sources(r.bounds),
+    "Intervals": _intervals,
+    "Success": lambda r: r.success,
+    "Family": lambda r: r.family,
+    "Link": lambda r: r.link,
+    "Scale": lambda r: (
+        fixed(r.error_variance) if math.isfinite(r.error_variance or math.nan) else "not released"
+    ),
+    "Converged": lambda r: "yes" if r.converged else "no",
+    "Offset": lambda r: r.offset,
+    "Trials": lambda r: r.trials,
+    "Method": lambda r: {"pcls": "PCLS", "pcpl": "PCPL"}.get(r.method, r.method),
+    "Mechanism": lambda r: r.mechanism,
+    "Engine": lambda r: r.engine,
+    "Certified": lambda r: {None: None, True: "yes", False: "no"}[r.certified],
+    "Models": lambda r: _count(r.n_models),
+    "Terms": lambda r: f"{len(r.kept)} kept, {len(r.candidates)} candidates",
+    "Units": lambda r: r.units,
+    "Hierarchy": lambda r: r.hierarchy,
+    "max_terms": lambda r: "none" if r.max_terms is None else str(r.max_terms),
+    "Draws": lambda r: str(r.draws),
+    "Radius": lambda r: r.radius and f"{_short(r.radius)} ({r.radius_source})",
+    "Penalty": lambda r: r.penalty,
+    "phi (per column)": lambda r: _short(r.phi),
+    "psi (per term)": lambda r: _short(r.psi),
+    "Sigma2": lambda r: _short(r.sigma2),
+    "Statistic": lambda r: r.statistic,
+    "Groups": lambda r: None if r.by is None else f"{len(r.groups)} of {r.by}",
+    "Blocks": lambda r: None if r.blocks is None else f"{r.blocks:,}",
+    "Column": lambda r: r.column,
+    "Bins": lambda r: f"{len(r.labels)} ({r.binning})",
+}
