@@ -11,7 +11,7 @@ import pytest
 
 import dpreg
 from dpreg.cli.calls import CALLS
-from dpreg.cli.main import EXIT_CODES, commands
+from dpreg.cli.main import EXIT_CODES, commands, ended
 from dpreg.privacy.ledger import Ledger
 
 FORMULA = "price ~ sqft + lat"
