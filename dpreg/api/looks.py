@@ -25,7 +25,7 @@ from dpreg.api.context import (
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, DataError
 from dpreg.formula.design import Design
-from dpreg.looks.described import Described, Weights
+from dpreg.looks.described import Described, Told
 from dpreg.looks.families import Family, Linear, family_of
 from dpreg.looks.law import Estimates, estimates
 from dpreg.looks.locate import advance, explained
@@ -80,7 +80,7 @@ class LinearModel:
         weights = None
         for place in (j for t in design.terms if t.name in self.known for j in t.columns):
             column = design.columns[place]  # as parts of the cap
-            weights = Weights(place, (column.offset / column.hi, column.width / column.hi))
+            weights = Told(place, (column.offset / column.hi, column.width / column.hi))
         columns = looked_at(self, design)[1:]
         levels = tuple(j for j in design.levels if j in columns)
         return Described(columns, levels=levels, weights=weights)

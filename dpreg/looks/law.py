@@ -336,32 +336,17 @@ NARROW: Final = "narrow: rows far from the rest count less, the fit of all may d
 NO_INTERVAL: Final = "too few rows to say"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Estimates:
     """Coefficients of the columns of a model in the user's units; see `estimates`."""
 
-    __slots__ = (
-        "covariance",
-        "found",
-        "law",
-        "marks",
-        "params",
-        "residual_variance",
-        "sampling",
-    )
-
-    def __init__(
-        self,
-        found: Fit,
-        law: Law,
-        params: Floats,
-        covariance: Floats,
-        sampling: Floats,
-        marks: Mapping[str, str],
-        variance: float,
-    ) -> None:
-        self.found, self.law, self.marks = found, law, marks
-        self.residual_variance = variance
-        self.params, self.covariance, self.sampling = params, covariance, sampling
+    found: Fit
+    law: Law
+    params: Floats
+    covariance: Floats
+    sampling: Floats
+    marks: Mapping[str, str]
+    residual_variance: float
 
     @property
     def fields(self) -> dict[str, Any]:

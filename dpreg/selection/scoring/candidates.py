@@ -37,6 +37,7 @@ SINGULAR = 1e-11
 """A pivot below this part of its diagonal is taken as collinear."""
 
 _CHUNK = 1 << 16  # cells of a (k, k, N) array: half a megabyte, to stay in the cache
+_BLOCK = 64  # rows of a large matrix that are worked on at once
 
 
 def groups(columns: Bools) -> Iterator[tuple[Places, Places]]:
@@ -79,8 +80,11 @@ class Factor:
             self.inverse[j] = np.where(usable, 1.0 / pivot, 0.0)
             if j + 1 < k:
                 below = matrix[j + 1 :, j] * self.inverse[j]
-                if matrix.shape[2] < FEW:
-                    matrix[j + 1 :, j + 1 :] -= below[:, None] * matrix[None, j + 1 :, j]
+                if matrix.shape[2] < FEW:  # the lower triangle, by blocks of rows
+                    for i in range(j + 1, k, _BLOCK):
+                        rows, sides = slice(i, i + _BLOCK), slice(j + 1, i + _BLOCK)
+                        own = below[i - j - 1 :][:_BLOCK, None]
+                        matrix[rows, sides] -= own * matrix[None, sides, j]
                 else:
                     for i in range(j + 1, k):  # the lower triangle alone
                         matrix[i, j + 1 : i + 1] -= below[i - j - 1] * matrix[j + 1 : i + 1, j]
