@@ -445,6 +445,11 @@ class FormulaRequest(Request):
     formula: str = checked(formula_text)
     shares: Mapping[str, Fraction] = checked(bounds_alone)
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the arguments mean for a reader."""
+        return ()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionRequest(FormulaRequest):

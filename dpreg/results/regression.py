@@ -40,7 +40,7 @@ from dpreg.schema import Schema
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from dpreg.formula.matrix import Design
+    from dpreg.formula.design import Design
 
 INTERVAL_METHODS: Final = ("noise-aware", "bootstrap")
 _OF_COLUMNS: Final = (
