@@ -272,19 +272,19 @@ def test_without_noise_the_association_is_pearson_s_chi_square():
     assert STAMP in str(test)
 
 
-@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-def test_the_null_of_an_association_knows_the_noise(noise):
+@pytest.mark.parametrize(("noise", "eps"), [("laplace", 0.3), ("gaussian", 0.8)])
+def test_the_null_of_an_association_knows_the_noise(noise, eps):
     """Of 120 tables without one, about 6 are found at .05; Pearson's test finds most of them."""
     schema = {"g": list("abc"), "h": list("uv")}
-    call = {"by": "h", "eps": 0.3, "delta": 1e-6, "noise": noise, "schema": schema}
+    call = {"by": "h", "eps": eps, "delta": 1e-6, "noise": noise, "schema": schema}
     own, theirs = [], []
     for seed in range(120):
-        found = dpreg.dp_histogram("g", two_factors(seed), unsafe_seed=seed, **call)
+        found = dpreg.dp_histogram("g", two_factors(seed, 1_200), unsafe_seed=seed, **call)
         own.append(found.test_nominal_association().pvalue)
         counts = np.maximum(found.bin_counts.reshape(2, 3), 1)
         theirs.append(chi2_contingency(counts)[1])
     assert 1 <= np.sum(np.array(own) < 0.05) <= 14
-    assert np.sum(np.array(theirs) < 0.05) > 24
+    assert np.sum(np.array(theirs) < 0.05) > 18
 
 
 def test_an_association_takes_groups_that_the_noise_does_not_hide():
