@@ -5,8 +5,8 @@
 20,000 rows at eps = 1: one column of each shape, a yes/no column, and a response that both explain.
 Bounds of x reach so many times as far from the middle as the farthest cell does, or hold a share of
 the cells. Errors are over those of least squares on all rows; an interval holds if the slope of
-least squares on the declared (clipped) columns is in it; "unmarked" is of those that are not marked
-"wide".
+least squares on the declared (clipped) columns is in it; "unmarked" is of those that are not
+marked "wide" or refused an interval.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def cell(shape: str, wide: float, delta: float, seed: int) -> dict[str, float]:
     return {
         "error": fit.bse["x"] / whole.bse["x"],
         "holds": float(low <= target <= high),
-        "marked": float(fit.marks.get("x") == "wide"),
+        "marked": float(fit.marks["x"] != "above noise"),
         "wrong sign": float(z < -3),
     }
 
@@ -76,7 +76,7 @@ def main() -> None:
                      found["wrong sign"].mean()]
                 )  # fmt: skip
                 print(*lines[-1], file=sys.stderr)
-    titles = ["delta", "column", "bounds", "error", "holds", "unmarked", "wide", "wrong sign"]
+    titles = ["delta", "column", "bounds", "error", "holds", "unmarked", "marked", "wrong sign"]
     print(pd.DataFrame(lines, columns=titles).round(2).to_string(index=False))
 
 

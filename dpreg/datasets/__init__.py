@@ -12,10 +12,4 @@ coded 0 and 1 are declared as the numbers they are, so that coefficients carry p
 
 from dpreg.datasets.sets import Dataset, load_kc_house, load_prostate, load_randhie, make_bay_area
 
-__all__ = [
-    "Dataset",
-    "load_kc_house",
-    "load_prostate",
-    "load_randhie",
-    "make_bay_area",
-]
+__all__ = ["Dataset", "load_kc_house", "load_prostate", "load_randhie", "make_bay_area"]

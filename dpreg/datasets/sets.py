@@ -1,10 +1,9 @@
-"""A table with the public facts that go with it.
+"""Tables with the public facts that go with them, and their loaders.
 
-Data in the folder that DPREG_DATA names, which dpreg neither ships nor downloads.
+Some lie in the folder that DPREG_DATA names, which dpreg neither ships nor downloads; some ship
+with a dependency; and some are simulated, for examples at any size: no row describes anyone.
 
-Data that ship with a dependency.
-
-Simulated data, for examples at any size. No row describes anyone.
+Tested in `tests/datasets/test_datasets.py`.
 """
 
 from __future__ import annotations
@@ -52,48 +51,41 @@ class Dataset:
         return f"<Dataset: {rows:,} {kind}, {columns} columns. {self.source}>"
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
-    name: str
-    sha256: str
-    public_source: str
-
-
 _FILES = {
-    "prostate": _File(
-        "prostate.csv",
+    "prostate.csv": (
         "505aab4ce3164af8367d98e74390cd45c42b53c5e436b13635a8aa524d0fdcb4",
         "the data of Hastie, Tibshirani & Friedman, The Elements of Statistical Learning "
         "(hastie.su.domains/ElemStatLearn)",
     ),
-    "kc_house": _File(
-        "kc_house.csv.gz",
+    "kc_house.csv.gz": (
         "e6464e04c4e665594150232ccc7195079cec96a5686679e62338503fdaef145b",
         "the data set 'House Sales in King County, USA' (OpenML 42092, also on Kaggle)",
     ),
 }
+"""Of each file that is not dpreg's to ship: its SHA-256, and where it is to be had."""
 
 
-def _path(file: _File) -> Path:
+def _path(name: str) -> Path:
     """Find a file that is not dpreg's to ship, and make sure that it is the right one."""
+    sha256, source = _FILES[name]
     folder = os.environ.get("DPREG_DATA", "")
     if not folder:
         raise DatasetError(
-            f"{file.name} does not ship with dpreg. It holds {file.public_source}. Put it into a "
+            f"{name} does not ship with dpreg. It holds {source}. Put it into a "
             "folder and name that folder in the environment variable DPREG_DATA."
         )
-    path = Path(folder) / file.name
+    path = Path(folder) / name
     try:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError:
         raise DatasetError(
-            f"The folder that DPREG_DATA names has no readable file {file.name}. It holds "
-            f"{file.public_source}. Put it there, or name another folder."
+            f"The folder that DPREG_DATA names has no readable file {name}. It holds "
+            f"{source}. Put it there, or name another folder."
         ) from None
-    if digest != file.sha256:
+    if digest != sha256:
         raise DatasetError(
-            f"{file.name} in the folder that DPREG_DATA names is not the file that dpreg knows "
-            f"(its SHA-256 should be {file.sha256}). Get a fresh copy of {file.public_source}."
+            f"{name} in the folder that DPREG_DATA names is not the file that dpreg knows "
+            f"(its SHA-256 should be {sha256}). Get a fresh copy of {source}."
         )
     return path
 
@@ -119,7 +111,7 @@ def load_prostate() -> Dataset:
     antigen of 0.4 to 400 ng/ml (``lpsa``). Amounts below detection are coded ``log(0.25)``.
     """
     return Dataset(
-        data=pd.read_csv(_path(_FILES["prostate"])),
+        data=pd.read_csv(_path("prostate.csv")),
         schema=Schema(
             {
                 "lcavol": (-1.5, 4),
@@ -160,7 +152,7 @@ def load_kc_house() -> Dataset:
     ``zipcode`` is a label, and is left undeclared.
     """
     return Dataset(
-        data=pd.read_csv(_path(_FILES["kc_house"])),
+        data=pd.read_csv(_path("kc_house.csv.gz")),
         schema=Schema(
             {
                 "price": (0, 2_000_000),
@@ -223,9 +215,8 @@ def load_randhie() -> Dataset:
     """
     from statsmodels.datasets import randhie  # slow to import, and seldom needed
 
-    frame = randhie.load_pandas().data
     return Dataset(
-        data=pd.DataFrame(frame),
+        data=pd.DataFrame(randhie.load_pandas().data),
         schema=Schema(
             {
                 "mdvis": (0, 20),

@@ -14,57 +14,37 @@ from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
 from dpreg.grouped.grid import CELL_BITS
 
-__all__ = ["Described", "Trials", "Weights"]
-
 _ONE: Final = 2.0**CELL_BITS
 
 
 @dataclass(frozen=True, slots=True)
-class Trials:
-    """Where the number of a row's trials stands; public.
+class Told:
+    """Where something else stands that a row tells: its weight, or its number of trials; public.
 
     Attributes
     ----------
     column : int
         Index of the stored column.
     scale : (float, float)
-        The number is the first plus the second times its stored cell, rounded to an integer.
+        It is the first plus the second times its stored cell: of a weight a part of the largest.
     most : float
-        The largest number.
+        The largest there is.
+    whole : bool
+        Whether it is rounded to an integer.
     """
 
     column: int
     scale: tuple[float, float]
-    most: float
+    most: float = 1.0
+    whole: bool = False
 
     def of(self, cells: Floats) -> Floats:
-        """Return the numbers of gridded cells (D, rows), each from its own cell."""
+        """Return it for gridded cells (D, rows), within [0, most], each from its own cell."""
         found = cells[self.column] * (self.scale[1] / _ONE)
         found += self.scale[0]
-        np.rint(found, out=found)
+        if self.whole:
+            np.rint(found, out=found)
         return np.asarray(np.minimum(np.maximum(found, 0.0), self.most), dtype=np.float64)
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """Where a row's weight stands, as a part of the largest one; public.
-
-    Attributes
-    ----------
-    column : int
-        Index of the stored column.
-    scale : (float, float)
-        The weight is the first plus the second times its stored cell.
-    """
-
-    column: int
-    scale: tuple[float, float]
-
-    def of(self, cells: Floats) -> Floats:
-        """Return the weights of gridded cells (D, rows), in [0, 1], each from its own cell."""
-        found = cells[self.column] * (self.scale[1] / _ONE)
-        found += self.scale[0]
-        return np.asarray(np.minimum(np.maximum(found, 0.0), 1.0), dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +61,11 @@ class Described:
         These slopes, in stored units.
     response : (float, float)
         The response is the first plus the second times its stored cell.
-    trials : Trials, optional
+    trials : Told, optional
         Where rows have several: the response counts successes.
     levels : tuple of int
         Those of the columns that say which level a row has, by a code of at most 1.
-    weights : Weights, optional
+    weights : Told, optional
         Where rows of a linear model do not count alike.
     """
 
@@ -93,9 +73,9 @@ class Described:
     offsets: tuple[int, ...] = ()
     known: tuple[float, ...] = ()
     response: tuple[float, float] = (0.0, 1.0)
-    trials: Trials | None = None
+    trials: Told | None = None
     levels: tuple[int, ...] = ()
-    weights: Weights | None = None
+    weights: Told | None = None
 
     def only(self, columns: tuple[int, ...]) -> Described:
         """Return what is left where others of its columns have no coefficients."""

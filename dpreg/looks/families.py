@@ -130,21 +130,9 @@ class Linear:
     ratio: ClassVar[str | None] = None
     blind: ClassVar[bool] = False
     dispersed: ClassVar[bool] = True
-
-    @property
-    def name(self) -> str:
-        """The family's name."""
-        return "gaussian"
-
-    @property
-    def cap(self) -> float:
-        """The largest response."""
-        return 1.0
-
-    @property
-    def limits(self) -> tuple[float, float]:
-        """None."""
-        return -math.inf, math.inf
+    name: ClassVar[str] = "gaussian"
+    cap: ClassVar[float] = 1.0
+    limits: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
 
     def terms(self, eta: Floats) -> Terms:
         """Return eta, and weights of 1."""
@@ -179,21 +167,13 @@ class Binomial:
     ratio: ClassVar[str | None] = "odds ratio"
     blind: ClassVar[bool] = True
     dispersed: ClassVar[bool] = False
-
-    @property
-    def name(self) -> str:
-        """The family's name."""
-        return "binomial"
+    name: ClassVar[str] = "binomial"
+    limits: ClassVar[tuple[float, float]] = (-_REACH, _REACH)
 
     @property
     def cap(self) -> float:
         """The largest response of so many trials."""
         return self.trials
-
-    @property
-    def limits(self) -> tuple[float, float]:
-        """The least and the largest linear predictor."""
-        return -_REACH, _REACH
 
     def terms(self, eta: Floats) -> Terms:
         """Return trials/(1 + exp(-eta)) and its derivative."""

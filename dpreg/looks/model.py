@@ -17,7 +17,7 @@ from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, FormulaError, SchemaError, quotable, shown
 from dpreg.formula.design import Design, build_design
 from dpreg.formula.terms import read_terms
-from dpreg.looks.described import Described, Trials
+from dpreg.looks.described import Described, Told
 from dpreg.looks.families import FAMILIES, family_of
 from dpreg.request import SelectionRequest, choice, positive, text
 from dpreg.schema import Boolean, Categorical, Numeric, Schema
@@ -143,12 +143,15 @@ class Model:
         """Build the design under a schema."""
         return build_design(self.formula, schema, keep=keep)
 
+    def columns_of(self, name: str | None, design: Design) -> tuple[int, ...]:
+        """Return the stored columns of a term; none where there is no such term."""
+        return next((term.columns for term in design.terms if term.name == name), ())
+
     def places(self, design: Design) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the stored columns that have coefficients, and those of the offset."""
-        known = {term.name: term.columns for term in design.terms if term.name in self.known}
-        without = {j for columns in known.values() for j in columns}
+        without = {j for name in self.known for j in self.columns_of(name, design)}
         columns = range(1, len(design.columns))
-        return tuple(j for j in columns if j not in without), known.get(self.offset or "", ())
+        return tuple(j for j in columns if j not in without), self.columns_of(self.offset, design)
 
     def to_user_units(self, design: Design, columns: Sequence[int]) -> tuple[Floats, Floats]:
         """Return T and t: coefficients of stored columns, the intercept first, become T b + t."""
@@ -173,14 +176,13 @@ class Model:
             tuple(j for j in columns if j in design.levels),
         )
 
-    def trials_of(self, design: Design) -> Trials | None:
+    def trials_of(self, design: Design) -> Told | None:
         """Return where the number of a row's trials stands."""
-        at = [term.columns for term in design.terms if term.name == self.trials]
-        if not at:
+        if not (at := self.columns_of(self.trials, design)):
             return None
-        ((place,),) = at
-        column = design.columns[place]
-        return Trials(place, (column.offset, column.width), math.floor(column.hi))
+        column = design.columns[at[0]]
+        scale = (column.offset, column.width)
+        return Told(at[0], scale, math.floor(column.hi), whole=True)
 
     def check(
         self, design: Design, unbounded: Sequence[str], family: str, call: str = "dp_glm"
@@ -197,7 +199,7 @@ class Model:
             )
         for what, name in (("offset", self.offset), ("trials", self.trials)):
             if name is not None:
-                _check_known(what, name, design, unbounded)
+                self._check_known(what, name, design, unbounded)
         self._check_response(design, family)
         if self.offset is not None:
             self._check_reach(self.offset, design, family)
@@ -224,11 +226,10 @@ class Model:
                 'as bool, or with two levels, as in {"levels": ["no", "yes"]}.'
             )
 
-    @staticmethod
-    def _check_reach(name: str, design: Design, family: str) -> None:
+    def _check_reach(self, name: str, design: Design, family: str) -> None:
         """Refuse an offset that may lie where no predictor does: its noise would hide all else."""
-        (place,) = (term.columns[0] for term in design.terms if term.name == name)
-        column, (low, high) = design.columns[place], family_of(family, design.response.hi).limits
+        column = design.columns[self.columns_of(name, design)[0]]
+        low, high = family_of(family, design.response.hi).limits
         if column.lo < low - _FARTHEST or column.hi > high + _FARTHEST:
             raise SchemaError(
                 f"the offset {shown(name)} may lie between {column.lo:g} and {column.hi:g}, and a "
@@ -238,8 +239,8 @@ class Model:
 
     def _check_trials(self, design: Design) -> None:
         """Refuse numbers of trials or of successes that there cannot be."""
-        (place,) = (t.columns[0] for t in design.terms if t.name == self.trials)
-        column, response = design.columns[place], design.response
+        column = design.columns[self.columns_of(self.trials, design)[0]]
+        response = design.response
         if column.lo < 0 or not 1 <= column.hi <= _MOST_TRIALS:
             raise SchemaError(
                 f"trials {shown(column.name)} must have bounds from 0 or 1 up to between 1 and "
@@ -251,32 +252,28 @@ class Model:
                 "from 0 up."
             )
 
-
-def _check_known(what: str, name: str, design: Design, unbounded: Sequence[str]) -> None:
-    """Refuse an offset or trials that are not one column with declared bounds."""
-    (columns,) = (term.columns for term in design.terms if term.name == name)
-    if len(columns) != 1 or isinstance(design.schema.get(name), Categorical):
-        raise ArgumentError(
-            f"{what}: {shown(name)} must be one column of numbers that is not a term of the "
-            "formula."
-        )
-    if any(column in name for column in unbounded):
-        raise SchemaError(f"declare the bounds of the columns in the {what} {shown(name)}.")
+    def _check_known(self, what: str, name: str, design: Design, unbounded: Sequence[str]) -> None:
+        """Refuse an offset or trials that are not one column with declared bounds."""
+        single = len(self.columns_of(name, design)) == 1
+        if not single or isinstance(design.schema.get(name), Categorical):
+            raise ArgumentError(
+                f"{what}: {shown(name)} must be one column of numbers that is not a term of the "
+                "formula."
+            )
+        if any(column in name for column in unbounded):
+            raise SchemaError(f"declare the bounds of the columns in the {what} {shown(name)}.")
 
 
 def read_model(formula: str, asked: Asked) -> Model:
     """Read a formula, with offset and trials as further terms."""
-    read = Model(formula, read_terms(formula).response)
-    if asked.exposure is not None:
-        whole, name = with_term(read.formula, f"np.log({asked.exposure})", "exposure")
-        read = replace(read, formula=whole, offset=name)
-    if asked.offset is not None:
-        whole, name = with_term(read.formula, asked.offset, "offset")
-        read = replace(read, formula=whole, offset=name)
-    if asked.trials is not None:
-        whole, name = with_term(read.formula, asked.trials, "trials")
-        read = replace(read, formula=whole, trials=name)
-    return read
+    exposure = None if asked.exposure is None else f"np.log({asked.exposure})"
+    told = {"exposure": exposure, "offset": asked.offset, "trials": asked.trials}
+    response, known = read_terms(formula).response, dict[str, str]()
+    for what, term in told.items():
+        if term is not None:
+            formula, name = with_term(formula, term, what)
+            known["offset" if what == "exposure" else what] = name
+    return Model(formula, response, **known)
 
 
 def with_term(formula: str, wanted: str, what: str) -> tuple[str, str]:

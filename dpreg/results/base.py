@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import resources
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from dpreg.results.regression import RegressionResults
     from dpreg.results.selection import SelectionResults
 
-    Result = ClassicResults | HistogramResults | RegressionResults | SelectionResults
+    Result: TypeAlias = ClassicResults | HistogramResults | RegressionResults | SelectionResults
 
 ERRORS_AS = {"sampling_errors": "se_sampling", "privacy_errors": "se_privacy"}
 """Keys of standard errors in files, for `Released.saved_as`: they are those of dpreg 0.1."""
 
-KINDS: dict[str, type[Released]] = {}
+KINDS: dict[str, Any] = {}
 """The class of each kind of result."""
 
 
@@ -260,7 +260,7 @@ def from_json(text: str) -> Result:
     kind = saved.loads(text)["kind"]
     if not isinstance(kind, str) or kind not in KINDS:
         raise ArgumentError(f"this version of dpreg knows no saved results of kind {kind!r}")
-    found: Any = KINDS[kind].from_json(text)
+    found: Result = KINDS[kind].from_json(text)
     return found
 
 

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
-from functools import cache, reduce
+from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_origin, get_type_hints
 
@@ -313,11 +313,16 @@ def _codec_of(hint: Any) -> Codec:
     return _built(hint)
 
 
-@cache
+_READ: Final[dict[type[Any], Mapping[str, Codec]]] = {}
+"""Classes whose annotations were read: that takes longer than to write a result."""
+
+
 def fields_of(kind: type[Any]) -> Mapping[str, Codec]:
     """Return the codec of each field of a dataclass, in their order, from its annotations."""
-    hints = get_type_hints(kind, include_extras=True)
-    return {field.name: _codec_of(hints[field.name]) for field in fields(kind)}
+    if kind not in _READ:
+        hints = get_type_hints(kind, include_extras=True)
+        _READ[kind] = {field.name: _codec_of(hints[field.name]) for field in fields(kind)}
+    return _READ[kind]
 
 
 _CODECS: Final[Mapping[Any, Codec]] = {

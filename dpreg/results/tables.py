@@ -1,8 +1,9 @@
 """The tables of a page: released numbers in, strings out.
 
-Marks of coefficients: what a release does not show of them, in a letter and in words.
+First its grids, then the marks of coefficients, which say what a release does not show of them in a
+letter and in words, and then the facts of a whole page: how each is read, and where it stands.
 
-The facts of a whole page, label and value: how each is read, and where it stands.
+Tested in `tests/results/test_views.py` and `tests/results/test_page.py`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,265 @@ if TYPE_CHECKING:
     from dpreg.results.contrast import Contrast
     from dpreg.results.regression import RegressionResults
     from dpreg.results.selection import SelectionResults
+
+RATIOS: Final = {"logit": "odds ratio", "log": "rate ratio"}
+_MANY_TERMS: Final = 40
+"""A table of terms longer than this gathers those that no draw holds in a paragraph."""
+_MANY_BINS: Final = 20
+"""A histogram of more bins is printed as a picture; `conf_int` has its intervals."""
+_BAR: Final = 24
+_KINDS: Final = {"box": "on the unit scale", "locating": "to locate", "fitting": "to fit"}
+
+
+def has_errors(fit: RegressionResults) -> bool:
+    """Whether there are standard errors; some methods, and fits of few rows, have none."""
+    return not fit.bse.isna().all()
+
+
+def coefficients(fit: RegressionResults, alpha: float, *, full: bool) -> Grid:
+    """Return the table of coefficients; without errors where there are none.
+
+    The whole page has both kinds of standard error; one screen has the noise's share of the
+    variance, and marks.
+    """
+    marked = letters(fit, alpha)
+    shown = [("mark", marked, "l")] if any(marked) and not full else []
+    if not has_errors(fit):
+        return _grid(("", fit.exog_names, "l"), ("coef", _each(fit.coefficients, 4)), *shown)
+    if full:
+        cut = fit.method == "staged" and fit.kind == "regression"  # a family's looks cut none
+        more = _both_errors(fit, "sampling\nand cut" if cut else "sampling\nerror")
+    else:
+        more = [("noise", map(_percent, fit.noise_share)), ("mark", marked, "l")]
+    told = (fit.params, fit.bse, fit.tvalues, fit.pvalues, fit.conf_int(alpha).to_numpy())
+    return _grid(("", fit.exog_names, "l"), *_inference(alpha, *told), *more)
+
+
+def paper(result: Any, alpha: float) -> Grid:
+    """Return the table of a paper: coefficients, standard errors and intervals."""
+    frame = result.to_frame(alpha)
+    names = [", ".join(map(str, n)) if isinstance(n, tuple) else str(n) for n in frame.index]
+    first = (("", names, "l"), ("coef", _each(frame["coef"], 4)))
+    if frame["std err"].isna().all():
+        return _grid(*first)
+    errors = ["" if math.isnan(value) else fixed(value) for value in frame["std err"]]
+    ends = frame["interval"].array
+    limits = zip(_each(ends.left), _each(ends.right), errors, strict=True)
+    intervals = [f"[{low}, {high}]" * bool(error) for low, high, error in limits]
+    return _grid(*first, ("std err", errors), (f"{100 * (1 - alpha):g}% interval", intervals))
+
+
+def ratios(fit: Any, alpha: float) -> Grid:
+    """Return odds ratios or ratios of rates, with intervals where there are any."""
+    table = fit.ratios(alpha)
+    heads = (RATIOS[fit.link], *_headers(alpha)[-2:])
+    told = table.iloc[:, : 1 if np.isnan(table.to_numpy()[:, 1:]).all() else 3].to_numpy().T
+    columns = ((head, _each(values)) for head, values in zip(heads, told, strict=False))
+    return _grid(("", map(str, table.index), "l"), *columns)
+
+
+def contrast(result: Contrast, alpha: float) -> Grid:
+    """Return the table of a test of constraints."""
+    table = result.summary_frame(alpha)
+    numbers = table.to_numpy()
+    coef, error, z, p = numbers[:, :4].T
+    told = _inference(alpha, coef, error, z, p, numbers[:, 4:])
+    return _grid(("", map(str, table.index), "l"), *told)
+
+
+_LookColumn = tuple[str, Callable[[Any], str], str]
+_MOMENTS: Final[tuple[_LookColumn, ...]] = (
+    ("rows", lambda look: "box" if look.radius is None else "located", "l"),
+    ("share", lambda look: decimal_string(look.share), "r"),
+    ("radius", lambda look: "" if look.radius is None else f"{look.radius:.2f}", "r"),
+    ("residual\nclip", lambda look: f"{look.width:.3g}", "r"),
+    ("opened", lambda look: "yes" if look.opened else "no", "l"),
+    ("mean\nweight", lambda look: f"{look.weight:.3f}", "r"),
+)
+_FAMILY: Final[tuple[_LookColumn, ...]] = (
+    ("rows", lambda look: "box" if look.radius is None else "at a fit", "l"),
+    ("share", lambda look: decimal_string(look.share), "r"),
+    ("information\nlimit", lambda k: "" if k.radius is None else f"{k.radius**2:.3g}", "r"),
+    ("score\nlimit", lambda look: "" if look.radius is None else f"{look.width:.3g}", "r"),
+    ("relative\nweight", lambda look: f"{look.weight:.3f}", "r"),
+)
+_ADAPTIVE: Final[tuple[_LookColumn, ...]] = (
+    ("rows are seen", lambda look: _KINDS[look.kind], "l"),
+    ("share", lambda look: f"{float(look.share):.2g}", "r"),
+    ("limit\nof columns", lambda look: "".join(f"{end:.3g}" for end in look.limits[:1]), "r"),
+    ("limit\nof score", lambda look: "".join(f"{end:.3g}" for end in look.limits[1:2]), "r"),
+)
+
+
+def looks(listed: Sequence[Look | ReleasedLook], *, family: bool) -> list[Block]:
+    """Return a line for each look: what it was for, its share of the noise, and its limits."""
+    if not listed:
+        return []
+    columns = _FAMILY if family else _MOMENTS
+    if isinstance(listed[0], ReleasedLook):
+        columns = _ADAPTIVE
+    names = [
+        "alone" if look.mechanism == OBJECTIVE and not family else f"look {place}"
+        for place, look in enumerate(listed, 1)
+    ]
+    cells = ((head, map(cell, listed), side) for head, cell, side in columns)
+    return [_grid(("", names, "l"), *cells)]
+
+
+def terms(result: SelectionResults, *, full: bool = True) -> list[Block]:
+    """Return the table of terms, chosen and not, and a line with all groups."""
+    shares, errors = dict(result.selection_frequencies), dict(result.frequency_errors)
+    several = result.draws > 1
+    grouped = {term for group in result.alternatives for term in group}
+    listed = [*result.kept, *result.candidates]
+    absent = []
+    if len(listed) > _MANY_TERMS:
+        absent = [term for term in listed if shares.get(term) == 0 and term not in grouped]
+        listed = [term for term in listed if term not in absent]
+    often = {t: f"{shares[t]:.2f} ({errors[t]:.2f})" for t in shares} if several else None
+    widths = {term: str(len(result.columns.get(term, (term,)))) for term in listed}
+    chosen = dict.fromkeys(grouped, "one of") | dict.fromkeys(result.selected, "yes")
+    every = {"columns": widths if full else None, "frequency (se)": often, **_measures(result)}
+    told = {head: of for head, of in every.items() if of is not None}
+    table = _grid(
+        ("term", listed, "l"),
+        ("role", ["candidate" if term in shares else "kept" for term in listed], "l"),
+        ("selected", [chosen.get(term, "no") for term in listed], "l"),
+        *(
+            (head, [of.get(term, "") for term in listed])
+            for head, of in told.items()
+            if of is not None
+        ),
+    )
+    blocks: list[Block] = [table]
+    if absent:
+        blocks.append(Paragraph(f"Never selected ({len(absent)})", ", ".join(absent)))
+    lines = ["{" + ", ".join(group) + "}" for group in result.alternatives]
+    return [*blocks, *[Paragraph("One of", "; ".join(lines))] * bool(lines)]
+
+
+def _measures(result: SelectionResults) -> dict[str, Mapping[str, str]]:
+    """Return the columns of the table that belong to looks: what they say of each term."""
+    if result.levels:
+        levels = {term: _level(value) for term, value in result.levels.items()}
+        errors = {term: fixed(value, 4) for term, value in result.choice_errors.items()}
+        return {"level": levels, "se": errors}
+    if result.stabilities:
+        return {"stability": {term: f"{value:.2f}" for term, value in result.stabilities.items()}}
+    return {}
+
+
+def _level(value: float) -> str:
+    return ">1" if value > 1 else "<1e-6" if value < 1e-6 else f"{value:.2g}"
+
+
+def estimates(result: Estimates, alpha: float, *, full: bool) -> Grid:
+    """Return the table of means, quantiles, parameters or shares; by group where there are any."""
+    lines = max(len(result.groups), 1)
+    labels = ("", result.labels * lines, "l")
+    groups = (result.by or "", [each for each in result.groups for _ in result.labels], "l")
+    names = [labels] if not result.groups else [groups, labels][: 1 + (len(result.labels) > 1)]
+    last = _both_errors(result, places=4)
+    return _grid(
+        *names,
+        ("share" if result.kind == "histogram" else "coef", _each(result.estimates, 4)),
+        ("std err", _each(result.bse, 4)),
+        *_limits(alpha, result.conf_int(alpha).to_numpy(), 4),
+        *(last if full else [("noise", map(_percent, result.noise_share))]),
+    )
+
+
+def is_picture(result: Any) -> bool:
+    """Whether a histogram has too many bins for a table."""
+    return result.kind == "histogram" and len(result.labels) > _MANY_BINS and not result.groups
+
+
+def picture(result: HistogramResults) -> Grid:
+    """Return the shares of many bins as bars, on one line each."""
+    shares, errors = result.estimates, result.bse.to_numpy()
+    bars = result.heights(result.probabilities)
+    top = max(float(bars.max()), float(np.finfo(float).tiny))
+    # All as fine as the least error: shares of bins that hold nothing are read beside the others.
+    least = min((float(error) for error in errors if 0 < error < 1), default=1.0)
+    places = max(4, min(1 - math.floor(math.log10(least)), 9))
+    columns = (
+        ("share", (_fine(share, places) for share in shares)),
+        ("std err", (_fine(error, places) for error in errors)),
+        ("density", ("#" * round(_BAR * max(bar, 0.0) / top) for bar in bars), "l"),
+    )
+    return _grid(("", result.labels, "l"), *columns)
+
+
+def _fine(number: float, places: int) -> str:
+    """Return a number with so many decimal places, or as in tables where that is too long."""
+    return f"{number:z.{places}f}" if abs(number) < 1e5 else fixed(number, places)
+
+
+def budget(claim: PrivacyClaim) -> Grid:
+    """Return what each step cost, and what was charged in all."""
+    split = any(spend.rows != "all" for spend in claim.spends)
+    headers = ("step", "mechanism", *("rows",) * split, "eps", "delta")
+    rows = [
+        (spend.step, spend.mechanism, *(spend.rows,) * split, *spend.budget.as_decimal())
+        for spend in claim.spends
+    ]
+    rows.append(("total", "", *("",) * split, *claim.spent.as_decimal()))
+    return Grid(headers, tuple(rows), "lllrr" if split else "llrr")
+
+
+Column = tuple[str, Iterable[str]] | tuple[str, Iterable[str], str]
+"""A header, cells, and a side if it is not the right one."""
+
+
+def _grid(*columns: Column) -> Grid:
+    """Return a table of columns that are equally long."""
+    heads, cells, sides = zip(*((*column, "r")[:3] for column in columns), strict=True)
+    return Grid(tuple(heads), tuple(zip(*cells, strict=True)), "".join(sides))
+
+
+def _each(numbers: Iterable[float], places: int = 3) -> list[str]:
+    return [fixed(number, places) for number in numbers]
+
+
+def _headers(alpha: float) -> tuple[str, ...]:
+    """Return the headers that statsmodels' tables have."""
+    return ("coef", "std err", "z", "P>|z|", f"[{alpha / 2:.5g}", f"{1 - alpha / 2:.5g}]")
+
+
+def _inference(alpha: float, coef: Any, error: Any, z: Any, p: Any, limits: Any) -> list[Column]:
+    """Write coefficient, error, z, p-value and limits, each as statsmodels does."""
+    ratio = (f"{x:.3f}" if abs(x) < 1e5 else f"{x:.3g}" for x in z)
+    told = (_each(coef, 4), _each(error), ratio, (f"{x:.3f}" for x in p))
+    return [*zip(_headers(alpha), told, strict=False), *_limits(alpha, limits)]
+
+
+def _limits(alpha: float, limits: Any, places: int = 3) -> list[Column]:
+    ends = (_each(end, places) for end in limits.T)
+    return list(zip(_headers(alpha)[-2:], ends, strict=True))
+
+
+def _both_errors(result: Any, head: str = "sampling\nerror", places: int = 3) -> list[Column]:
+    """Return what sampling and the noise alone would give as standard errors."""
+    sampling, privacy = (_each(e, places) for e in (result.bse_sampling, result.bse_privacy))
+    return [(head, sampling), ("privacy\nnoise", privacy)]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}%" if math.isfinite(share) else ""
+
+
+def fixed(number: float, places: int = 3) -> str:
+    """Return a number as statsmodels' tables do: fixed where that is readable, else scientific.
+
+    At most six digits are shown of a number beyond 100, and three of one that rounds to nothing.
+    """
+    if number == 0 or not math.isfinite(number):
+        return f"{number:.{places}f}"
+    if not 10.0**-places <= abs(number) < 1e5:
+        return f"{number:.{places if abs(number) > 1 else 3}g}"
+    before = math.floor(math.log10(abs(number))) + 1
+    return f"{number:.{max(0, min(places, 6 - before))}f}"
+
 
 ABOVE_NOISE: Final = "above noise"
 _LETTERS: Final = {
@@ -67,276 +327,6 @@ def explained(fit: RegressionResults, alpha: float) -> str:
     """Say what the letters mean that occur."""
     every = dict.fromkeys(why for each in _reasons(fit, alpha) for why in each)
     return "; ".join(f"{_letter(why)} = {why}" for why in every)
-
-
-RATIOS: Final = {"logit": "odds ratio", "log": "rate ratio"}
-_MANY_TERMS: Final = 40
-"""A table of terms longer than this gathers those that no draw holds in a paragraph."""
-_MANY_BINS: Final = 20
-"""A histogram of more bins is printed as a picture; `conf_int` has its intervals."""
-_BAR: Final = 24
-_KINDS: Final = {"box": "on the unit scale", "locating": "to locate", "fitting": "to fit"}
-
-
-def has_errors(fit: RegressionResults) -> bool:
-    """Whether there are standard errors; some methods, and fits of few rows, have none."""
-    return not fit.bse.isna().all()
-
-
-def coefficients(fit: RegressionResults, alpha: float, *, full: bool) -> Grid:
-    """Return the table of coefficients; without errors where there are none.
-
-    The whole page has both kinds of standard error; one screen has the noise's share of the
-    variance, and marks.
-    """
-    marked = letters(fit, alpha)
-    if not has_errors(fit):
-        width = 2 if full or not any(marked) else 3
-        values = (fixed(value, 4) for value in fit.coefficients)
-        listed = (line[:width] for line in zip(fit.exog_names, values, marked, strict=True))
-        return Grid(("", "coef", "mark")[:width], tuple(listed), "lrl"[:width])
-    columns = (fit.params, fit.bse, fit.tvalues, fit.pvalues, *fit.conf_int(alpha).to_numpy().T)
-    told = zip(*columns, strict=True)
-    more: Iterable[tuple[str, ...]]
-    if full:
-        cut = fit.method == "staged" and fit.kind == "regression"  # a family's looks cut none
-        heads = ("sampling\nand cut" if cut else "sampling\nerror", "privacy\nnoise")
-        both = fit.bse_sampling.to_numpy(), fit.bse_privacy.to_numpy()
-        more = [tuple(map(fixed, pair)) for pair in zip(*both, strict=True)]
-    else:
-        heads = ("noise", "mark")
-        more = zip(map(_percent, fit.noise_share), marked, strict=True)
-    rows = tuple(
-        (name, *_numbers(values), *last)
-        for name, values, last in zip(fit.exog_names, told, more, strict=True)
-    )
-    return Grid(("", *_headers(alpha), *heads), rows, "lrrrrrrr" + ("r" if full else "l"))
-
-
-def paper(result: Any, alpha: float) -> Grid:
-    """Return the table of a paper: coefficients, standard errors and intervals."""
-    frame = result.to_frame(alpha)
-    names = [", ".join(map(str, n)) if isinstance(n, tuple) else str(n) for n in frame.index]
-    coefs = [fixed(value, 4) for value in frame["coef"]]
-    if frame["std err"].isna().all():
-        return Grid(("", "coef"), tuple(zip(names, coefs, strict=True)), "lr")
-    errors = ["" if math.isnan(value) else fixed(value) for value in frame["std err"]]
-    ends = frame["interval"].array
-    limits = zip(map(fixed, ends.left), map(fixed, ends.right), errors, strict=True)
-    intervals = [f"[{low}, {high}]" * bool(error) for low, high, error in limits]
-    headers = ("", "coef", "std err", f"{100 * (1 - alpha):g}% interval")
-    return Grid(headers, tuple(zip(names, coefs, errors, intervals, strict=True)), "lrrr")
-
-
-def ratios(fit: Any, alpha: float) -> Grid:
-    """Return odds ratios or ratios of rates, with intervals where there are any."""
-    table = fit.ratios(alpha)
-    names = ("", RATIOS[fit.link], *_headers(alpha)[-2:])
-    shown = table.iloc[:, : 1 if np.isnan(table.to_numpy()[:, 1:]).all() else 3]
-    rows = tuple(
-        (str(name), *map(fixed, values))
-        for name, values in zip(shown.index, shown.to_numpy(), strict=True)
-    )
-    width = shown.shape[1] + 1
-    return Grid(names[:width], rows, "lrrr"[:width])
-
-
-def contrast(result: Contrast, alpha: float) -> Grid:
-    """Return the table of a test of constraints."""
-    table = result.summary_frame(alpha)
-    listed = zip(table.index, table.to_numpy(), strict=True)
-    rows = tuple((str(name), *_numbers(values)) for name, values in listed)
-    return Grid(("", *_headers(alpha)), rows, "lrrrrrr")
-
-
-_Cells = Callable[[Any], tuple[str, ...]]
-_MOMENTS: Final[tuple[tuple[str, ...], str, _Cells]] = (
-    ("rows", "share", "radius", "residual\nclip", "opened", "mean\nweight"),
-    "llrrrlr",
-    lambda look: (
-        "box" if look.radius is None else "located",
-        decimal_string(look.share),
-        "" if look.radius is None else f"{look.radius:.2f}",
-        f"{look.width:.3g}",
-        "yes" if look.opened else "no",
-        f"{look.weight:.3f}",
-    ),
-)
-_FAMILY: Final[tuple[tuple[str, ...], str, _Cells]] = (
-    ("rows", "share", "information\nlimit", "score\nlimit", "relative\nweight"),
-    "llrrrr",
-    lambda look: (
-        "box" if look.radius is None else "at a fit",
-        decimal_string(look.share),
-        "" if look.radius is None else f"{look.radius**2:.3g}",
-        "" if look.radius is None else f"{look.width:.3g}",
-        f"{look.weight:.3f}",
-    ),
-)
-_ADAPTIVE: Final[tuple[tuple[str, ...], str, _Cells]] = (
-    ("rows are seen", "share", "limit\nof columns", "limit\nof score"),
-    "llrrr",
-    lambda look: (
-        _KINDS[look.kind],
-        f"{float(look.share):.2g}",
-        *(*(f"{limit:.3g}" for limit in look.limits), "", "")[:2],
-    ),
-)
-
-
-def looks(listed: Sequence[Look | ReleasedLook], *, family: bool) -> list[Block]:
-    """Return a line for each look: what it was for, its share of the noise, and its limits."""
-    if not listed:
-        return []
-    adaptive = isinstance(listed[0], ReleasedLook)
-    heads, aligns, cells = _ADAPTIVE if adaptive else _FAMILY if family else _MOMENTS
-    rows = tuple(
-        ("alone" if look.mechanism == OBJECTIVE and not family else f"look {place}", *cells(look))
-        for place, look in enumerate(listed, 1)
-    )
-    return [Grid(("", *heads), rows, aligns)]
-
-
-def terms(result: SelectionResults, *, full: bool = True) -> list[Block]:
-    """Return the table of terms, chosen and not, and a line with all groups."""
-    shares, errors = dict(result.selection_frequencies), dict(result.frequency_errors)
-    several, measures = result.draws > 1, _measures(result)
-    grouped = {term for group in result.alternatives for term in group}
-    headers = (
-        *("term", "role", "selected"),
-        *("columns",) * full,
-        *("frequency (se)",) * several,
-        *measures,
-    )
-    rows, absent = [], []
-    many = len(result.kept) + len(result.candidates) > _MANY_TERMS
-    for term in (*result.kept, *result.candidates):
-        if many and shares.get(term) == 0 and term not in grouped:
-            absent.append(term)
-            continue
-        free = term in shares
-        often = f"{shares[term]:.2f} ({errors[term]:.2f})" if free and several else ""
-        chosen = "yes" if term in result.selected else "one of" if term in grouped else "no"
-        width = str(len(result.columns.get(term, (term,))))
-        more = tuple(column.get(term, "") for column in measures.values())
-        role = "candidate" if free else "kept"
-        rows.append((term, role, chosen, *(width,) * full, *(often,) * several, *more))
-    blocks: list[Block] = [Grid(headers, tuple(rows), "lll" + "r" * (len(headers) - 3))]
-    if absent:
-        blocks.append(Paragraph(f"Never selected ({len(absent)})", ", ".join(absent)))
-    lines = ["{" + ", ".join(group) + "}" for group in result.alternatives]
-    return [*blocks, *[Paragraph("One of", "; ".join(lines))] * bool(lines)]
-
-
-def _measures(result: SelectionResults) -> dict[str, Mapping[str, str]]:
-    """Return the columns of the table that belong to looks: what they say of each term."""
-    if result.levels:
-        levels = {term: _level(value) for term, value in result.levels.items()}
-        errors = {term: fixed(value, 4) for term, value in result.choice_errors.items()}
-        return {"level": levels, "se": errors}
-    if result.stabilities:
-        return {"stability": {term: f"{value:.2f}" for term, value in result.stabilities.items()}}
-    return {}
-
-
-def _level(value: float) -> str:
-    return ">1" if value > 1 else "<1e-6" if value < 1e-6 else f"{value:.2g}"
-
-
-def estimates(result: Estimates, alpha: float, *, full: bool) -> Grid:
-    """Return the table of means, quantiles, parameters or shares; by group where there are any."""
-    columns = (result.estimates, result.bse.to_numpy(), *result.conf_int(alpha).to_numpy().T)
-    if full:
-        heads: tuple[str, ...] = ("sampling\nerror", "privacy\nnoise")
-        last: list[tuple[str, ...]] = [()] * result.estimates.size
-        columns = (*columns, result.bse_sampling.to_numpy(), result.bse_privacy.to_numpy())
-    else:
-        heads, last = ("noise",), [(_percent(share),) for share in result.noise_share]
-    names: list[tuple[str, ...]] = [(label,) for label in result.labels]
-    if result.groups:
-        names = [(group, label) for group in result.groups for label in result.labels]
-        if len(result.labels) == 1:
-            names = [(group,) for group in result.groups]
-    rows = tuple(
-        (*name, *(fixed(value, 4) for value in values), *more)
-        for name, values, more in zip(names, zip(*columns, strict=True), last, strict=True)
-    )
-    first = (result.by or "",) if len(names[0]) == 1 else (result.by or "", "")
-    head = "share" if result.kind == "histogram" else "coef"
-    headers = (*first, head, "std err", *_headers(alpha)[-2:], *heads)
-    return Grid(headers, rows, "l" * len(first) + "r" * (len(headers) - len(first)))
-
-
-def is_picture(result: Any) -> bool:
-    """Whether a histogram has too many bins for a table."""
-    return result.kind == "histogram" and len(result.labels) > _MANY_BINS and not result.groups
-
-
-def picture(result: HistogramResults) -> Grid:
-    """Return the shares of many bins as bars, on one line each."""
-    shares, errors = result.estimates, result.bse.to_numpy()
-    bars = result.heights(result.probabilities)
-    top = max(float(bars.max()), float(np.finfo(float).tiny))
-    # All as fine as the least error: shares of bins that hold nothing are read beside the others.
-    least = min((float(error) for error in errors if 0 < error < 1), default=1.0)
-    places = max(4, min(1 - math.floor(math.log10(least)), 9))
-    rows = tuple(
-        (name, _fine(share, places), _fine(error, places), "#" * round(_BAR * max(bar, 0.0) / top))
-        for name, share, error, bar in zip(result.labels, shares, errors, bars, strict=True)
-    )
-    return Grid(("", "share", "std err", "density"), rows, "lrrl")
-
-
-def _fine(number: float, places: int) -> str:
-    """Return a number with so many decimal places, or as in tables where that is too long."""
-    return f"{number:z.{places}f}" if abs(number) < 1e5 else fixed(number, places)
-
-
-def budget(claim: PrivacyClaim) -> Grid:
-    """Return what each step cost, and what was charged in all."""
-    split = any(spend.rows != "all" for spend in claim.spends)
-    headers = ("step", "mechanism", *("rows",) * split, "eps", "delta")
-    rows = [
-        (spend.step, spend.mechanism, *(spend.rows,) * split, *spend.budget.as_decimal())
-        for spend in claim.spends
-    ]
-    rows.append(("total", "", *("",) * split, *claim.spent.as_decimal()))
-    return Grid(headers, tuple(rows), "lllrr" if split else "llrr")
-
-
-def _headers(alpha: float) -> tuple[str, ...]:
-    """Return the headers that statsmodels' tables have."""
-    low, high = f"[{alpha / 2:.5g}", f"{1 - alpha / 2:.5g}]"
-    return ("coef", "std err", "z", "P>|z|", low, high)
-
-
-def _numbers(values: Iterable[float]) -> tuple[str, ...]:
-    """Write coefficient, error, z, p-value and limits, each as statsmodels does."""
-    coefficient, error, z, p, *rest = values
-    return (
-        fixed(coefficient, 4),
-        fixed(error),
-        f"{z:.3f}" if abs(z) < 1e5 else f"{z:.3g}",
-        f"{p:.3f}",
-        *map(fixed, rest),
-    )
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f}%" if math.isfinite(share) else ""
-
-
-def fixed(number: float, places: int = 3) -> str:
-    """Return a number as statsmodels' tables do: fixed where that is readable, else scientific.
-
-    At most six digits are shown of a number beyond 100, and three of one that rounds to nothing.
-    """
-    if number == 0 or not math.isfinite(number):
-        return f"{number:.{places}f}"
-    if not 10.0**-places <= abs(number) < 1e5:
-        return f"{number:.{places if abs(number) > 1 else 3}g}"
-    before = math.floor(math.log10(abs(number))) + 1
-    return f"{number:.{max(0, min(places, 6 - before))}f}"
 
 
 _PRIVACY: Final = "Neighbors|Contributions|eps|delta|n|Passes"

@@ -9,7 +9,7 @@ import pytest
 from oracles.look_rows import KINDS
 
 from dpreg.looks.coordinates import Point
-from dpreg.looks.described import Described, Trials
+from dpreg.looks.described import Described, Told
 from dpreg.looks.families import Binomial, Linear
 from dpreg.looks.locate import (
     advance,
@@ -107,7 +107,7 @@ def test_the_usual_number_of_trials_is_released():
     x, m = rng.uniform(-1, 1, n), rng.integers(0, 13, n)
     y = rng.binomial(m, 0.3)
     box = box_of(np.column_stack([x, m / 6 - 1]), y / 6 - 1)
-    about = Described((1,), (), (), (6.0, 6.0), Trials(2, (6.0, 6.0), 12.0))
+    about = Described((1,), (), (), (6.0, 6.0), Told(2, (6.0, 6.0), 12.0, True))
     point, family, _ = from_box(box, Binomial(), about)
     assert isinstance(family, Binomial)
     assert family.trials == pytest.approx(6, abs=0.1)

@@ -16,7 +16,7 @@ from oracles.look_rows import FULL, KINDS, ONE, Stored, chunk, hostile, plain, r
 
 from dpreg.errors import ArgumentError
 from dpreg.looks.coordinates import Point, place_of
-from dpreg.looks.described import Described, Trials, Weights
+from dpreg.looks.described import Described, Told
 from dpreg.looks.families import Linear
 from dpreg.looks.rows import Rows, hold_norm
 
@@ -279,19 +279,19 @@ def test_what_does_not_fit_together_is_refused():
 
 def test_trials_are_whole_and_within_their_most():
     cells = np.array([[ONE] * 4, [-ONE, 0, ONE, 3]], dtype=float)
-    assert Trials(1, (20.0, 20.0), 30.0).of(cells).tolist() == [0, 20, 30, 20]
-    assert Trials(1, (-5.0, 5.0), 30.0).of(cells).tolist() == [0, 0, 0, 0]
+    assert Told(1, (20.0, 20.0), 30.0, True).of(cells).tolist() == [0, 20, 30, 20]
+    assert Told(1, (-5.0, 5.0), 30.0, True).of(cells).tolist() == [0, 0, 0, 0]
 
 
 @TOGETHER
 def test_a_weight_is_a_part_of_the_largest_and_its_rows_are_limited_like_others(together):
     """Whatever its cell says: below 0 it is 0, and the row counts for nothing."""
     cells = np.array([[ONE] * 4, [-ONE, 0, ONE / 4, ONE]], dtype=float)
-    own = Weights(1, (0.5, 1.0))
+    own = Told(1, (0.5, 1.0))
     assert own.of(cells).tolist() == [0.0, 0.5, 0.75, 1.0]
     rng = np.random.default_rng(12)
     plain_ = rows_of(rng, KINDS["linear"], 3, offsets=1, together=together, limits=(2.0, 1e-3))
-    own = Weights(plain_.described.offsets[0], (0.0, 3.0))
+    own = Told(plain_.described.offsets[0], (0.0, 3.0))
     rows = Rows(plain_.design, replace(plain_.described, weights=own), plain_.place)
     z = hostile(rng, 400, width(rows))
     k, f = located(rows, z)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from dpreg.looks.coordinates import Place, Point, place_of
-from dpreg.looks.described import Described, Trials
+from dpreg.looks.described import Described, Told
 from dpreg.looks.families import Binomial, Linear, Poisson
 from dpreg.looks.rows import Rows
 from dpreg.schema import Numeric
@@ -47,7 +47,7 @@ class Kind:
         """Columns, offsets after them, then trials, then the response."""
         trials = None
         if self.most:
-            trials = Trials(p + offsets + 1, (self.most / 2, self.most / 2), self.most)
+            trials = Told(p + offsets + 1, (self.most / 2, self.most / 2), self.most, True)
         places = tuple(range(p + 1, p + offsets + 1))
         known = tuple(0.5 + 0.25 * j for j in range(offsets))
         return Described(tuple(range(1, p + 1)), places, known, self.response, trials)

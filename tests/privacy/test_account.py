@@ -1,4 +1,5 @@
 import copy
+import itertools
 import pickle
 from fractions import Fraction
 
@@ -271,6 +272,19 @@ def test_of_two_ways_the_dearer_is_charged_and_one_is_drawn_from():
     assert call.table().total == ledger.spent
     with pytest.raises(AccountError, match="before it is charged"):
         second.draw("laplace", BOUND)
+
+
+def test_each_part_of_the_cost_is_that_of_the_way_that_has_more_of_it():
+    for first, second in itertools.permutations((Budget("0.3", "1e-5"), Budget("0.7", "1e-7"))):
+        call = account(Budget(1, "1e-5"))
+        call.line("count", "laplace", Budget("0.1"))
+        for_looks, other = (Account(call.protection, Budget("0.9", "1e-5")) for _ in range(2))
+        for_looks.line("looks", "gaussian", first)
+        other.line("selection", "gaussian", second)
+        call.either(for_looks, other)
+        ledger = Ledger(Budget(2, "1e-5"))
+        call.charge(ledger, "a call")
+        assert ledger.spent == call.total == Budget("0.8", "1e-5")
 
 
 def test_what_the_other_way_would_have_cost_stays_charged():

@@ -119,7 +119,8 @@ linearHypothesis.dp_result <- function(model, hypothesis.matrix, rhs = NULL, ...
   turn <- function(v) L %*% unname(as.matrix(v)) %*% t(L)
   # The combinations as coefficients of their own.
   fit$coefficients <- c(L %*% fit$coefficients) - rhs
-  fit[c("vcov", "privacy_vcov")] <- list(turn(fit$vcov), turn(fit$privacy_vcov))
+  fit$vcov <- turn(fit$vcov)
+  if (!is.null(fit$privacy_vcov)) fit$privacy_vcov <- turn(fit$privacy_vcov)
   if (!is.null(fit$interval_draws)) {
     fit$interval_draws <- sweep(unname(fit$interval_draws) %*% t(L), 2, rhs)
   }
