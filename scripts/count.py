@@ -56,7 +56,7 @@ OUTSIDE = frozenset(
     }
 )
 """Rooms without tuned numbers: what they hold is proved, exact, a limit of work, or style."""
-STYLE = re.compile(r"(^|_)(plots?|views|summary|latex|codecs|builder|pages?)$")
+STYLE = re.compile(r"(^|_)(plots?|views|tables|summary|latex|codecs|saved|builder|pages?|report)$")
 """Modules of pages and plots."""
 SMALL = 4
 TINY, HUGE = 1e-6, 1e5
