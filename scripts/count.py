@@ -51,7 +51,7 @@ ROOT = Path(__file__).parents[1]
 OUTSIDE = frozenset(
     {
         *("audit", "base", "cli", "datasets", "design", "formula", "grouped", "ledger"),
-        *("mechanisms", "privacy", "reporting", "schema", "sources", "tables"),
+        *("mechanisms", "privacy", "schema", "sources", "tables"),
         *("selection/scoring", "selection/tree", "lei2018/scoring", "lei2018/tree"),
     }
 )
