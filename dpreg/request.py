@@ -9,6 +9,7 @@ got, and what to change.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
@@ -165,6 +166,18 @@ def text(value: object, name: str) -> str:
     if not isinstance(value, str):
         raise ArgumentError(f"{name} must be a string; got {type(value).__name__}.")
     return value
+
+
+def formula_text(value: object, name: str) -> str:
+    """Return a formula as text, be it an R formula of rpy2's, which may call no function of R."""
+    if type(value).__name__ == "Formula" and type(value).__module__.startswith("rpy2."):
+        value = re.sub(r"\^(?= ?\d)", "**", " ".join(str(value).split()))
+        if re.search(r"[\w.]\(|[%|]", value):
+            raise ArgumentError(
+                f"{name} calls functions of R: write it as text with Python's, such as "
+                '"np.log(y) ~ C(g) + I(x ** 2)".'
+            )
+    return text(value, name)
 
 
 def truth(value: object, name: str) -> bool:
@@ -429,8 +442,13 @@ class Request:
 class FormulaRequest(Request):
     """What a call of a formula lets its caller choose."""
 
-    formula: str = checked(text)
+    formula: str = checked(formula_text)
     shares: Mapping[str, Fraction] = checked(bounds_alone)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the arguments mean for a reader."""
+        return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

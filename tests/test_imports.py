@@ -16,7 +16,7 @@ def test_no_import_is_circular() -> None:
     """Imports within functions count: they are for libraries that not every call needs."""
     graph = grimp.build_graph("dpreg", exclude_type_checking_imports=True, cache_dir=None)
     imported = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
-    assert len(order(imported)) > 200
+    assert len(order(imported)) > 100
 
 
 def test_a_circle_is_found() -> None:

@@ -75,25 +75,6 @@ if TYPE_CHECKING:
 _CLUSTERS: Final = ("dask", "dask_expr", "pyspark")
 
 
-@dataclass(frozen=True, slots=True)
-class Groups:
-    """The column that groups the rows, if any: public facts."""
-
-    name: str | None = None
-    how: ColumnType | None = None
-    levels: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, by: str | None, schema: Schema) -> Groups:
-        """Take the column's levels from the schema."""
-        return cls() if by is None else cls(by, *grouping(by, schema))
-
-    @property
-    def lines(self) -> int:
-        """Number of groups; 1 without a column."""
-        return max(len(self.levels), 1)
-
-
 class BlockTable:
     """Rows of which blocks are taken: a list's, an array's, or columns that are brought here.
 
@@ -101,7 +82,10 @@ class BlockTable:
 
     Attributes
     ----------
-    groups : Groups
+    by : str or None
+        The column that groups the rows, if any.
+    groups : tuple of str
+        Its levels, from the schema.
     by_person : bool
         Whether they are the kept rows of persons, who have coins.
     tested : bool
@@ -113,7 +97,8 @@ class BlockTable:
         held: Rows | None,
         reader: Reader | None = None,
         columns: Mapping[str, ColumnType] | None = None,
-        groups: Groups | None = None,
+        by: str | None = None,
+        groups: tuple[str, ...] = (),
         where: Where | None = None,
         *,
         one: bool = False,
@@ -125,7 +110,7 @@ class BlockTable:
             for name, how in self._columns.items()
             if isinstance(how, Categorical)
         }
-        self.groups = groups or Groups()
+        self.by, self.groups = by, groups
         self.by_person = reader is not None and reader.persons is not None
         self.tested = where is not None
         if reader is not None:
@@ -133,6 +118,11 @@ class BlockTable:
             reader.require(1)
         self._labels = np.zeros(0 if held is None else held.count, dtype=np.int64)
         self._coins: NDArray[np.float64] | None = None
+
+    @property
+    def lines(self) -> int:
+        """Number of groups; 1 without a column."""
+        return max(len(self.groups), 1)
 
     @property
     def passes(self) -> int:
@@ -184,9 +174,7 @@ class BlockTable:
         if self.by_person:
             self._coins = np.concatenate(coins)
         self._labels = (
-            np.zeros(len(frame), dtype=np.int64)
-            if self.groups.name is None
-            else group_codes(cells[self.groups.name])
+            np.zeros(len(frame), dtype=np.int64) if self.by is None else group_codes(cells[self.by])
         )
         if self._where is not None:
             self._labels[~np.concatenate(passing)] = -1
@@ -272,7 +260,8 @@ def block_table(
     if not columns:
         find_column(source.names, next(iter(declared)))
     reader = Reader(source, progress, persons)
-    return BlockTable(None, reader, columns, Groups.of(by, declared), test)
+    levels = () if by is None else grouping(by, declared)[1]
+    return BlockTable(None, reader, columns, by, levels, test)
 
 
 def _check_without_columns(by: object, persons: object, where: object) -> None:
@@ -409,13 +398,13 @@ class Aggregate(Choices):
             Before the charge, except where `blocks` are too many for a stream, whose (public)
             number of rows is known only once it has been read.
         """
-        groups, lines = table.groups, table.groups.lines
+        lines = table.lines
         if self.protection.person is not None and not table.by_person:
             raise ArgumentError(
                 "person needs a table whose rows dpreg reads itself: leave it out here, and say by "
                 "contributions how many rows one person may own."
             )
-        changes = aggregate.block_changes(self.protection, lines, grouped=bool(groups.levels))
+        changes = aggregate.block_changes(self.protection, lines, grouped=table.by is not None)
         whole, account = self.budget.eps, self.account()
         counted = None
         if self.blocks is None and not self.n_is_public:
@@ -476,8 +465,8 @@ class Aggregate(Choices):
         return ClassicResults(
             statistic="sample and aggregate",
             names=self.names,
-            by=groups.name,
-            groups=groups.levels,
+            by=table.by,
+            groups=table.groups,
             nobs=rows if self.n_is_public else None,
             passes=table.passes,
             blocks=size,
@@ -489,7 +478,7 @@ class Aggregate(Choices):
             notes=(
                 *self._failing(estimates, size),
                 _BIAS,
-                *self._empty_blocks(bool(groups.levels) or table.tested, known, counted),
+                *self._empty_blocks(table.by is not None or table.tested, known, counted),
             ),
         )
 
@@ -557,7 +546,7 @@ def _aggregate(call: Arguments) -> ClassicResults:
         raise ArgumentError("estimator must be callable: it takes a block and returns numbers.")
     if asked.timeout is not None and not time_limits_work():
         raise ArgumentError("timeout needs processes that can be forked: leave it out on Windows.")
-    persons = Persons.of(asked.self.protection, asked.choices.seed)
+    persons = Persons.of(asked.protection, asked.seed)
     table = block_table(
         call["data"], call["by"], call["schema"], call["progress"], persons, call["where"]
     )

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
 from functools import wraps
-from typing import Any, Final, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Literal, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -94,9 +94,9 @@ def recorded(
                 arguments=public_arguments(told),
                 ledger=position(receipt),
             )
-            if notes:
-                return replace(result, record=record, notes=(*notes, *result.notes))
-            return replace(result, record=record)
+            noted = {"notes": (*notes, *result.notes)} if notes else {}
+            found: _Result = replace(result, record=record, **noted)
+            return found
 
         return wrapped
 
@@ -306,6 +306,13 @@ class Context:
         )
         if not isinstance(request, SelectionRequest):
             check_known_rows(reader, public, columns=len(trial.columns))
+        if "bounds" in request.shares and not unbounded:
+            raise ArgumentError(
+                "shares names bounds, which this call does not need."
+                if isinstance(request, SelectionRequest)
+                else "shares may name 'bounds', where the schema leaves some out."
+            )
+        share = request.shares.get("bounds", SHARES["bounds"]) if unbounded else Fraction(0)
         return cls(
             request=request,
             reader=reader,
@@ -314,19 +321,9 @@ class Context:
             build=build,
             trial=trial,
             passes=passes + (counted > 0),
-            share=_share_of_bounds(request, unbounded),
+            share=share,
             counted=counted,
         )
-
-    @property
-    def rows(self) -> int | None:
-        """How many rows there are, where that is public and known without a pass."""
-        return known_rows(self.reader, self.request)
-
-    @property
-    def uncounted(self) -> bool:
-        """Whether the number of rows is public, and only a pass tells it."""
-        return self.request.protection.n_is_public and self.reader.source.rows is None
 
     @property
     def cost(self) -> Budget:
@@ -347,6 +344,7 @@ class Context:
         """Return what results repeat, before the rows are read for them."""
         sources = bounds.bounds_sources(design.needed, self.unbounded)
         formula, budget = self.request.formula, self.request.budget
+        notes = (*notes, *self.request.remarks)
         return CallFacts(formula, "fixed", budget, None, 0, sources, account, notes)
 
 
@@ -354,29 +352,42 @@ Opened: TypeAlias = tuple[Mapping[str, Part], Any]
 """The lines of the bounds that a way buys, and whatever else it opened."""
 
 
-class Way(Protocol):
+class Way:
     """A way to answer a call: an estimator of a fixed formula, or a selector."""
 
+    __slots__ = ()
+
     def refuses(self, rows: int | None, has: str = "has") -> str:
-        """Return why this is not the way, given a number of rows; "" if it is.
+        """Return why this is not the way; "" if it is.
+
+        Parameters
+        ----------
+        rows : int or None
+            How many there are, where that is public, or about how many.
+        has : str
+            How the table has them.
 
         Raises
         ------
         ArgumentError, DataError
             Where the caller asked for this one alone.
         """
+        return ""
 
     def open(self, account: Account) -> Opened:
         """Open its lines."""
+        raise NotImplementedError
 
     def announce(self, rows: int | None) -> None:
         """Warn of what it will not do well, before the charge."""
 
     def answer(self, opened: Opened, account: Account, notes: tuple[str, ...]) -> Any:
         """Read the rows, release and make the result, after the charge."""
+        raise NotImplementedError
 
     def noted(self, reason: str) -> tuple[str, ...]:
         """Say that this way was taken, and why the one before it was not."""
+        return ()
 
 
 def answered(
@@ -424,7 +435,8 @@ def answered(
     account.either(*accounts)
     bounds.announce(both[0][0])
     account.charge(ledger, label)
-    found, has, notes = reader.rows, "has", ()
+    found, has = reader.rows, "has"
+    notes: tuple[str, ...] = ()
     if counted is not None:
         found = noisy_rows(found, counted)
         bought = f"(counted with noise, at eps = {decimal_string(counted.cost.eps)})"
@@ -457,17 +469,6 @@ def open_table(
     reader = Reader(source, call["progress"], persons, where_of(call["where"], known))
     check_schema_names(known, source)
     return reader, known
-
-
-def _share_of_bounds(request: FormulaRequest, unbounded: tuple[str, ...]) -> Fraction:
-    """Return the part of eps that buys the bounds of undeclared columns."""
-    if "bounds" in request.shares and not unbounded:
-        raise ArgumentError(
-            "shares names bounds, which this call does not need."
-            if isinstance(request, SelectionRequest)
-            else "shares may name 'bounds', where the schema leaves some out."
-        )
-    return request.shares.get("bounds", SHARES["bounds"]) if unbounded else Fraction(0)
 
 
 def check_schema_names(schema: Schema, source: Source) -> None:

@@ -18,6 +18,7 @@ from dpreg.api.context import (
     CallFacts,
     Context,
     Opened,
+    Way,
     exclusive_groups,
     released,
 )
@@ -153,7 +154,7 @@ class FamilyModel:
         """Return what a fit of this kind has of its own."""
         model, offsets = self.model, self.model.places(design)[1]
         quasi = bool(getattr(seen.family, "quasi", False))
-        dispersion = found.law.dispersion if found.law.shown else float("nan")
+        dispersion = found.law.dispersion if found.law.release.shown else float("nan")
         return {
             "design_formula": model.formula,
             "endog_names": model.response,
@@ -189,7 +190,7 @@ def looked_at(model: LookedModel, design: Design) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looks:
+class Looks(Way):
     """Looks at the rows of a call: a `dpreg.api.context.Way` that fits all columns.
 
     Attributes
@@ -199,8 +200,6 @@ class Looks:
     noise : {"gaussian", "matrix-laplace"}, optional
     asked : bool
         Whether the caller named this method: what it cannot do is then refused, not a reason.
-    remarks : tuple of str
-        What the arguments mean for a reader.
     chooses, later
         As for `plan_looks`.
     """
@@ -209,7 +208,6 @@ class Looks:
     model: LookedModel
     noise: str | None = None
     asked: bool = False
-    remarks: tuple[str, ...] = ()
     chooses: bool = False
     later: Fraction = Fraction(0)
 
@@ -291,8 +289,9 @@ class Looks:
     def table(self, opened: Opened) -> tuple[Design, Table]:
         """Return the design, its bounds bought, and the rows to look at, after the charge."""
         context = self.context
-        if context.uncounted:
-            self.announce(context.reader.rows if self.model.alone else None)
+        public = context.request.protection.n_is_public
+        if public and self.model.alone and context.reader.source.rows is None:
+            self.announce(context.reader.rows)
         design = context.design(opened[0])
         reader = context.reader
         if reader.persons is not None and not context.request.protection.capped:
@@ -303,13 +302,20 @@ class Looks:
         """Look at the rows, and fit all columns."""
         design, table = self.table(opened)
         seen = look(table, self.model.family(design))
-        notes = (*notes, *self.remarks)
         facts = self.context.facts(design, account, notes).after(table.reader)
         return fitted(self.model, design, columns_of(self.model, design), seen, facts)
 
-    def noted(self, reason: str) -> tuple[str, ...]:
-        """Say nothing: looks come first."""
-        return ()
+
+_KEPT = (
+    "limits",
+    "information",
+    "information_sd",
+    "score",
+    "score_sd",
+    "middle_sd",
+    "trace",
+)
+"""What results keep of a look as it was released."""
 
 
 def written(seen: Seen) -> tuple[ReleasedLook, ...]:
@@ -337,18 +343,12 @@ def written(seen: Seen) -> tuple[ReleasedLook, ...]:
             kind="locating" if one.together else "fitting",
             mechanism=seen.plan.mechanism,
             share=Fraction(one.share).limit_denominator(1000),
-            limits=one.limits,
-            information=one.information,
-            information_sd=one.information_sd,
-            score=one.score,
-            score_sd=one.score_sd,
             middle=np.zeros((0, 0)) if one.middle is None else one.middle,
-            middle_sd=one.middle_sd,
-            trace=one.trace,
             whitening=one.point.whitening,
             offset=one.point.moved,
             center=one.point.shift,
             weight=one.point.weight,
+            **{name: getattr(one, name) for name in _KEPT},
         )
         for one in seen.releases
     )

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpreg.api.context import CallFacts, Context, Opened, exclusive_groups, released
+from dpreg.api.context import CallFacts, Context, Opened, Way, exclusive_groups, released
 from dpreg.api.looks import LinearModel, columns_of
 from dpreg.arrays import Floats
 from dpreg.columns import ColumnType
@@ -146,7 +146,8 @@ def _with_wide_factor(
     With an intercept the level that the coding leaves out is released too, as the last column.
     """
     wide = max(exclusive, key=len)
-    levels, released_columns, summed = [columns.index(j) for j in wide], columns, moments
+    levels, released_columns = [columns.index(j) for j in wide], columns
+    summed: Moments | WithRest = moments
     if 0 in columns:
         rest = len(moments.cells) - 1
         exclusive = [(*group, rest) if group == wide else group for group in exclusive]
@@ -263,7 +264,7 @@ def unit_ball_rows(design: Design, columns: Sequence[int], scaling: str) -> Unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ByMoments:
+class ByMoments(Way):
     """One release of all moments, by "gram", "ssp" or "adassp": a `dpreg.api.context.Way`.
 
     Attributes
@@ -274,15 +275,12 @@ class ByMoments:
         Of gram; whose constants "ssp" and "adassp" take.
     scaling : str
         As for `unit_ball_rows`.
-    remarks : tuple of str
-        What the arguments mean for a reader.
     """
 
     context: Context
     method: str
     noise: str | None
     scaling: str
-    remarks: tuple[str, ...] = ()
 
     @property
     def perturbed(self) -> bool:
@@ -335,7 +333,7 @@ class ByMoments:
         columns = columns_of(LinearModel(), design)
         ball = unit_ball_rows(design, columns, self.scaling) if self.perturbed else None
         (moments,) = read_moments(context.reader, design if ball is None else ball)
-        facts = context.facts(design, account, (*notes, *self.remarks)).after(context.reader)
+        facts = context.facts(design, account, notes).after(context.reader)
         if ball is None:
             return joint_fit(design, columns, moments, facts, opened[1], self.noise)
         return self._perturbed(ball, moments, facts, opened[1])
@@ -407,11 +405,10 @@ _LEAST_EPS: Final = Fraction(1, 2**30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ByObjective:
+class ByObjective(Way):
     """Coefficients alone where rows are few, by a perturbed objective: a way of `dp_ols`."""
 
     context: Context
-    remarks: tuple[str, ...] = ()
 
     def refuses(self, rows: int | None, has: str = "has") -> str:
         """Refuse what cannot be fitted so, from public facts alone and before the charge."""
@@ -442,9 +439,6 @@ class ByObjective:
         """Open the lines of the bounds and of the fit."""
         return self.context.bounds(account), open_few(account, self.context.cost.eps)
 
-    def announce(self, rows: int | None) -> None:
-        """Warn of nothing."""
-
     def answer(self, opened: Opened, account: Account, notes: tuple[str, ...]) -> RegressionResults:
         """Read the rows, release coefficients and write them in the user's units."""
         context, reader = self.context, self.context.reader
@@ -457,7 +451,7 @@ class ByObjective:
             opened[1],
             public=account.protection.n_is_public,
         )
-        facts = context.facts(design, account).after(reader)
+        facts = context.facts(design, account, notes).after(reader)
         columns = columns_of(LinearModel(), design)
         to_user, shift = design.to_user_units(columns)
         told = [NO_ERRORS] if facts.budget.delta == 0 else [NO_ERRORS, _PURE]
@@ -471,12 +465,8 @@ class ByObjective:
             method="objective",
             noise=DRAWN,
             scaling="box",
-            notes=(*notes, *self.remarks, *told),
+            notes=(*facts.notes, *told),
         )
-
-    def noted(self, reason: str) -> tuple[str, ...]:
-        """Say nothing: no other way is tried before."""
-        return ()
 
 
 def _refused(why: str, mend: str) -> ArgumentError:

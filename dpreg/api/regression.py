@@ -174,19 +174,20 @@ def _ols(call: Arguments) -> Any:
     opened = open_table(request, call)
     build = partial(build_design, request.read, clip=request.clip, center=request.center)
     context = Context.of(request, opened, request.read, build, request.check_weights)
-    told = {"context": context, "remarks": request.remarks}
     looks = _Adaptive(
-        **told,
+        context=context,
         model=LinearModel(request.weights),
         noise=request.noise,
         asked=request.method == "adaptive",
     )
     method = "gram" if request.method == "auto" else request.method
-    moments = ByMoments(**told, method=method, noise=request.noise, scaling=request.scaling)
+    moments = ByMoments(
+        context=context, method=method, noise=request.noise, scaling=request.scaling
+    )
     ways: dict[str, tuple[Way, ...]] = {
         "auto": (looks, moments),
         "adaptive": (looks,),
-        "objective": (ByObjective(**told),),
+        "objective": (ByObjective(context=context),),
     }
     chosen = ways.get(request.method, (moments,))
     return answered(request, opened[0], chosen, call["budget"], f"dp_ols: {request.formula}")

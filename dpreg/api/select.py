@@ -26,6 +26,7 @@ from dpreg.api.context import (
     CallFacts,
     Context,
     Opened,
+    Way,
     answered,
     check_known_rows,
     open_table,
@@ -180,7 +181,8 @@ class ByLooks(Looks):
                 model, design, chosen, found.seen, facts, places=found.places, among=whole
             )
         elif found.later is not None:
-            places = found.later_places
+            looked = (0, *(place for place in found.places if place))
+            places = tuple(map(looked.index, found.places))
             regression = fitted(model, design, chosen, found.later, facts, places=places)
         facts = replace(facts, whole=table.plan.whole)
         fields = _fields(request, design, space, facts, choice.found)
@@ -228,7 +230,7 @@ class ByLooks(Looks):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ByPaper:
+class ByPaper(Way):
     """A selection by PCLS or PCPL: a `dpreg.api.context.Way`.
 
     Attributes
@@ -264,18 +266,11 @@ class ByPaper:
         paper = replace(request, method="pcls", fit=fit)
         return replace(self, request=paper, asked=request.fit, because=because)
 
-    def refuses(self, rows: int | None, has: str = "has") -> str:
-        """Refuse nothing that `open` does not."""
-        return ""
-
     def open(self, account: Account) -> Opened:
         """Refuse what cannot be done, and open the lines."""
         request = replace(self.request, budget=account.budget)
         prepared = prepare(request, self.schema, self.reader, account)
         return prepared.parts.bounds, prepared
-
-    def announce(self, rows: int | None) -> None:
-        """Warn of nothing."""
 
     def answer(self, opened: Opened, account: Account, notes: tuple[str, ...]) -> SelectionResults:
         """Read the rows, draw models, and fit the one that is drawn most often."""
@@ -350,10 +345,14 @@ def _fields(
     reported: Iterable[int],
 ) -> dict[str, Any]:
     """Return the fields that every selection has; `reported` are units of the space."""
+    columns = {t.name: tuple(design.columns[j].name for j in t.columns) for t in design.terms}
+    if request.units == "column":  # each unit is one
+        columns = {name: columns[name] for name in design.keep}
+        columns |= {unit: (unit,) for unit in space.units}
     return {
         "formula": design.formula,
         "response": design.response.name,
-        "columns": columns_of_terms(design, space, request.units),
+        "columns": columns,
         "schema": design.schema.to_dict(),
         "candidates": space.units,
         "kept": design.keep,
@@ -392,12 +391,6 @@ class Chosen:
     places: tuple[int, ...]
     later: Seen | None
 
-    @property
-    def later_places(self) -> tuple[int, ...]:
-        """Where the chosen columns stand among those of the later looks."""
-        looked = (0, *(place for place in self.places if place))
-        return tuple(map(looked.index, self.places))
-
 
 def choose_by_looks(table: LookTable, family: Family, space: Space, most: float) -> Chosen:
     """Look at a table, choose terms, and look at the chosen columns where a share was kept.
@@ -434,17 +427,6 @@ def choose_by_looks(table: LookTable, family: Family, space: Space, most: float)
 def columns_of_units(space: Space, units: Iterable[int]) -> list[int]:
     """Return the z columns of a model: those of keep and of its units."""
     return sorted((*space.keep_columns, *(c for u in units for c in space.unit_columns[u])))
-
-
-def columns_of_terms(design: Design, space: Space, units: str) -> dict[str, tuple[str, ...]]:
-    """Name the design columns of every term or, where `units` is "column", of every unit."""
-    columns = {
-        term.name: tuple(design.columns[j].name for j in term.columns) for term in design.terms
-    }
-    if units == "column":
-        kept = {name: columns[name] for name in design.keep}
-        columns = kept | {unit: (unit,) for unit in space.units}
-    return columns
 
 
 def named(design: Design, space: Space, units: Iterable[int]) -> tuple[str, ...]:

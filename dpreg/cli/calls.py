@@ -172,18 +172,8 @@ def add_calls(group: click.Group) -> None:
 
 
 def _command(name: str, call: Callable[..., Any]) -> click.Command:
-    first = (call.__doc__ or "").partition("\n")[0]
-
-    def command(
-        ledger: str | None,
-        analyst: str | None,
-        witness: str | None,
-        out: str | None,
-        check: bool,
-        as_json: bool,
-        quiet: bool,
-        **given: Any,
-    ) -> None:
+    def command(ledger: str | None, witness: str | None, out: str | None, **given: Any) -> None:
+        analyst, check, as_json, quiet = map(given.pop, ("analyst", "check", "as_json", "quiet"))
         if name in OF_FORMULA:
             arguments = {"formula": given.pop("formula"), "data": given.pop("table")}
         else:
@@ -208,22 +198,18 @@ def _command(name: str, call: Callable[..., Any]) -> click.Command:
         result = ready.run(account, progress)
         click.echo(result.to_json() if as_json else str(result))
 
-    command.__doc__ = first
-    made = call_options(call)(command)
-    for option in reversed(_SHARED):
-        made = option(made)
+    command.__doc__ = (call.__doc__ or "").partition("\n")[0]
+    places = [click.argument("formula"), click.argument("table")]
+    if name not in OF_FORMULA:
+        many = 1 if name == "histogram" else -1
+        places = [click.argument("table"), click.argument("columns", nargs=many, required=True)]
     if name == "quantile":
-        made = click.option("--q", "q", multiple=True, type=float, required=True, metavar="NUMBER")(
-            made
+        places.append(
+            click.option("--q", multiple=True, type=float, required=True, metavar="NUMBER")
         )
-    if name in OF_FORMULA:
-        made = click.argument("table")(made)
-        made = click.argument("formula")(made)
-    else:
-        made = click.argument("columns", nargs=1 if name == "histogram" else -1, required=True)(
-            made
-        )
-        made = click.argument("table")(made)
+    made = call_options(call)(command)
+    for decorate in reversed((*places, *_SHARED)):
+        made = decorate(made)
     return click.command(name)(made)
 
 

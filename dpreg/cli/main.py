@@ -16,6 +16,7 @@ from typing import Any, Final, NoReturn
 import click
 
 import dpreg
+from dpreg import errors
 from dpreg.cli.calls import (
     OF_FORMULA,
     Call,
@@ -36,17 +37,7 @@ from dpreg.cli.options import (
     printed,
     say,
 )
-from dpreg.errors import (
-    ArgumentError,
-    BudgetError,
-    DataError,
-    DatasetError,
-    DpregError,
-    DpregWarning,
-    FormulaError,
-    LedgerError,
-    SchemaError,
-)
+from dpreg.errors import ArgumentError, DpregError, DpregWarning, LedgerError
 from dpreg.privacy.budget import Budget, exact
 from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.ledger.chain import PERIODS
@@ -56,14 +47,14 @@ from dpreg.schema import Schema
 from dpreg.sources import as_source
 
 EXIT_CODES: Final[tuple[tuple[type[BaseException], int], ...]] = (
-    (LedgerError, 7),
-    (BudgetError, 6),
-    (DataError, 5),
-    (DatasetError, 5),
-    (SchemaError, 4),
-    (FormulaError, 3),
-    (ArgumentError, 2),
-    (DpregError, 2),
+    (errors.LedgerError, 7),
+    (errors.BudgetError, 6),
+    (errors.DataError, 5),
+    (errors.DatasetError, 5),
+    (errors.SchemaError, 4),
+    (errors.FormulaError, 3),
+    (errors.ArgumentError, 2),
+    (errors.DpregError, 2),
 )
 _UNFORESEEN: Final = 1
 _INTERRUPTED: Final = 130
@@ -126,15 +117,7 @@ def ledger() -> None:
 @click.option("--period-delta", default="0", show_default=True)
 @click.option("--period", type=click.Choice(PERIODS), default="month", show_default=True)
 @WITNESS
-def init(
-    place: str,
-    eps: str,
-    delta: str,
-    named: tuple[str, ...],
-    period: str,
-    witness: str | None,
-    **caps: Any,
-) -> None:
+def init(place: str, named: tuple[str, ...], period: str, witness: str | None, **caps: Any) -> None:
     """Make a new ledger, and print its first head."""
     analysts: Any = None
     if named:
@@ -145,14 +128,14 @@ def init(
             one, _, other = text.partition(",")
             analysts[name] = Budget(exact(one, "eps"), exact(other or 0, "delta"))
     elif caps["analyst_eps"] is not None:
-        analysts = _budget(caps["analyst_eps"], caps["analyst_delta"])
-    each = caps["period_eps"]
-    every = None if each is None else _budget(each, caps["period_delta"])
+        analysts = _cap(caps, "analyst_")
+    every = None if caps["period_eps"] is None else _cap(caps, "period_")
     try:
         Ledger.open(place, read_only=True)
     except LedgerError:
         made = Ledger(
-            *(_budget(eps, delta), place),
+            _cap(caps),
+            place,
             analyst_cap=analysts,
             period_cap=every,
             period=period,
@@ -238,8 +221,8 @@ def adopt(place: str, reason: str, witness: str | None) -> None:
     click.echo(Ledger.open(place).adopt(reason, witness=witness).head)
 
 
-def _budget(eps: str, delta: str) -> Budget:
-    return Budget(exact(eps, "eps"), exact(delta, "delta"))
+def _cap(caps: dict[str, Any], whose: str = "") -> Budget:
+    return Budget(exact(caps[f"{whose}eps"], "eps"), exact(caps[f"{whose}delta"], "delta"))
 
 
 _EPILOG = (
@@ -284,22 +267,14 @@ def dummy(schema: str, rows: int, formula: str | None, seed: int | None) -> None
 @WITNESS
 @AS_JSON
 def check(
-    formula: str,
-    table: str,
-    schema: str | None,
-    eps: str,
-    delta: str,
-    name: str,
-    place: str | None,
-    analyst: str | None,
-    witness: str | None,
-    as_json: bool,
+    formula: str, table: str, name: str, place: str | None, witness: str | None, **given: Any
 ) -> None:
     """Check a call and print its cost. No row is read, and nothing is charged.
 
     For other calls, and with their options: `dpreg mean TABLE COLUMN ... --check`.
     """
-    arguments = {"formula": formula, "data": table, "schema": schema, "eps": eps, "delta": delta}
+    as_json, analyst = given.pop("as_json"), given.pop("analyst")
+    arguments = {"formula": formula, "data": table, **given}
     price = told(Call(name, arguments).quotation(), opened(place, analyst, witness))
     show_price(price, as_json)
 

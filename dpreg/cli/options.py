@@ -56,7 +56,7 @@ def call_values(call: Callable[..., Any], given: dict[str, Any]) -> dict[str, An
         value = given.get(name)
         if name in OWN or value is None or value == ():
             continue
-        values[name] = _value(parameter, value)
+        values[name] = _kind(parameter)[1](value)
     retired = (name for name in RETIRED.get(call.__name__, ()) if given.get(name) is not None)
     return values | {name: given[name] for name in retired}
 
@@ -97,49 +97,41 @@ def _option(parameter: inspect.Parameter, told: str) -> Callable[..., Any]:
     flag = "--" + name.replace("_", "-")
     if kind == "bool":
         return click.option(f"{flag}/--no-{flag[2:]}", name, default=None, help=told)
-    settings: dict[str, Any] = {"help": told, "default": None, "metavar": "TEXT"}
-    if name == "bounds":
-        settings |= {"multiple": True, "metavar": "LOWEST,HIGHEST | COLUMN=LOWEST,HIGHEST"}
-    elif name in TABLES:
-        settings |= {"metavar": "NAME | {name = NAME, OPTION = VALUE, ...}"}
-    elif "Mapping" in kind:
-        settings |= {"multiple": True, "metavar": "NAME=NUMBER"}
-    elif _is_list(parameter):
-        settings |= {"multiple": True, "metavar": "NAME"}
-    elif name == "schema":
-        settings |= {"metavar": "FILE"}
-    elif name == "bins":
-        settings |= {"metavar": "NUMBER | EDGE,EDGE,... | private"}
-    elif kind.startswith(("int", "float")):
-        settings |= {"type": int if kind.startswith("int") else float, "metavar": "NUMBER"}
+    settings = {"help": told, "default": None, "metavar": "TEXT"} | _kind(parameter)[0]
     required = parameter.default is inspect.Parameter.empty
     return click.option(flag, name, required=required, **settings)
 
 
-def _value(parameter: inspect.Parameter, value: Any) -> Any:
+def _kind(parameter: inspect.Parameter) -> tuple[dict[str, Any], Callable[[Any], Any]]:
+    """Return how an option is declared, and what makes of it what the call takes."""
     name, kind = parameter.name, str(parameter.annotation)
+    flag, several = f"--{name}", {"multiple": True}
     if name == "bounds":
-        return _bounds(value)
+        return several | {"metavar": "LOWEST,HIGHEST | COLUMN=LOWEST,HIGHEST"}, _bounds
     if name in TABLES:
-        return None if value == "none" else table_of(value, f"--{name}")
-    if "Mapping[str, float]" in kind:
-        return {key: number(text, f"--{name}") for key, text in pairs(value, f"--{name}").items()}
+        return {
+            "metavar": "NAME | {name = NAME, OPTION = VALUE, ...}"
+        }, lambda value: None if value == "none" else table_of(value, flag)
     if "Mapping" in kind:
-        return pairs(value, f"--{name}")
-    if _is_list(parameter):
-        return tuple(value)
-    if name == "bins" and value != "private":
-        edges = [number(part, "--bins") for part in value.split(",")]
-        return edges if len(edges) > 1 else int(edges[0])
-    if value == "none" and "None" in kind:
-        return None
-    return value
+        read = number if "Mapping[str, float]" in kind else lambda text, _: text
+        return several | {"metavar": "NAME=NUMBER"}, lambda value: {
+            key: read(text, flag) for key, text in pairs(value, flag).items()
+        }
+    if name == "bins":
+        return {"metavar": "NUMBER | EDGE,EDGE,... | private"}, _bins
+    if "Iterable" in kind or "Sequence" in kind:
+        return several | {"metavar": "NAME"}, tuple
+    typed: dict[str, Any] = {"metavar": "FILE"} if name == "schema" else {}
+    if kind.startswith(("int", "float")):
+        typed = {"type": int if kind.startswith("int") else float, "metavar": "NUMBER"}
+    return typed, lambda value: None if value == "none" and "None" in kind else value
 
 
-def _is_list(parameter: inspect.Parameter) -> bool:
-    """Return whether an option is repeated for each item; edges of bins come in one."""
-    kind = str(parameter.annotation)
-    return parameter.name != "bins" and ("Iterable" in kind or "Sequence" in kind)
+def _bins(text: str) -> Any:
+    if text == "private":
+        return text
+    edges = [number(part, "--bins") for part in text.split(",")]
+    return edges if len(edges) > 1 else int(edges[0])
 
 
 def _bounds(texts: tuple[str, ...]) -> Any:

@@ -63,19 +63,15 @@ class Law:
 
     Attributes
     ----------
-    shift, transform : (d,) and (d, d) arrays
-        beta = shift + transform theta, for coefficients of (1, x) in stored units.
+    release : Release
     information : (d, d) array
         H, lifted.
     gap : (d, d) array
         G.
-    score : (d,) array
     middle : (d, d) array
         M as it is used.
     fixed : (d, d) array
         B and the noise of s.
-    loud : (d, d) array
-        P.
     noise : float
         Variance of the score's noise, a row.
     dispersion : float
@@ -83,38 +79,27 @@ class Law:
     rows : float
     curved : bool
         Whether the link is not the identity.
-    weight : float
-        wbar.
-    degrees : int or None
-    heavy : bool
-        Whether few rows carry the fit: the tail says so.
     trust : float
         How much of the released M is used; the rest is phi H.
-    shown : bool
-        Whether phi stands above its noise.
+    heavy : bool
+        Whether few rows carry the fit: the tail says so.
     bounded : (d,) array
         Inverse variance of each coefficient of (1, x) before any look.
     doubted : (k, d) array
         Directions of theta of which nothing is known after all.
     """
 
-    shift: Floats
-    transform: Floats
+    release: Release
     information: Floats
     gap: Floats
-    score: Floats
     middle: Floats
     fixed: Floats
-    loud: Floats
     noise: float
     dispersion: float
     rows: float
     curved: bool
-    weight: float
-    degrees: int | None
     trust: float
     heavy: bool
-    shown: bool
     bounded: Floats
     doubted: Floats
 
@@ -142,23 +127,17 @@ def law(release: Release, family: Family, rows: float, described: Described | No
         inner = (Q * np.clip(values, TUNING.least * phi, phi / TUNING.least)) @ Q.T
     cut, heavy = _cut(release, phi, rows)
     return Law(
-        shift=point.shift,
-        transform=point.transform,
+        release=release,
         information=H,
         gap=H - release.information + (0 if release.unseen is None else release.unseen),
-        score=release.score,
         middle=root @ inner @ root,
         fixed=(held(cut) ** 2 / d + held(release.score_sd) ** 2) * np.eye(d),
-        loud=release.spread,
         noise=held(release.score_sd) ** 2 / max(rows, 1.0),
         dispersion=phi,
         rows=rows,
         curved=math.isfinite(family.limits[0]),
-        weight=point.weight,
-        degrees=release.degrees,
         trust=trust,
         heavy=heavy,
-        shown=release.shown,
         bounded=_bounded(d, family, described),
         doubted=_doubted(release, H - release.information),
     )
@@ -241,21 +220,21 @@ def fit(one: Law, columns: Sequence[int] | None = None) -> Fit:
 
     Coefficients of the others are 0.
     """
-    size = len(one.score)
+    point, size = one.release.point, len(one.release.score)
     chosen = list(range(size)) if columns is None else list(columns)
-    inverse = pseudo(one.transform)
+    inverse, shift = pseudo(point.transform), point.shift
     J = inverse[:, chosen]  # theta = J b - inverse shift
     A = J.T @ one.information @ J
-    told = J.T @ (one.score + one.information @ (inverse @ one.shift))
+    told = J.T @ (one.release.score + one.information @ (inverse @ shift))
     drawn = J.T @ J / one.dispersion  # estimates are drawn nearer to 0 than their intervals
     free = drawn / TUNING.prior
-    levels, around = np.diag(one.bounded[chosen]), one.shift[chosen]
+    levels, around = np.diag(one.bounded[chosen]), shift[chosen]
     prior = inverse_of(free + levels)
     b, spread, near = around, prior, prior
     sure = known = free
     usual = TUNING.prior * size * max(one.dispersion, one.noise) / max(one.rows, 1.0)
     for _ in range(_STEPS):
-        theta = J @ b - inverse @ one.shift
+        theta = J @ b - inverse @ shift
         W, loud = _noise(one, theta, J @ near @ J.T)
         D = _unsure(one, theta, J @ spread @ J.T)
         Wi = inverse_of(J.T @ (W + D + one.middle) @ J)
@@ -270,8 +249,8 @@ def fit(one: Law, columns: Sequence[int] | None = None) -> Fit:
     variance = np.maximum(np.diag(spread), 1e-300)
     turned = inverse_of(J.T @ J) @ J.T
     doubted = ((turned @ one.doubted.T) ** 2).sum(axis=1) / (turned**2).sum(axis=1)
-    theta = J @ b - inverse @ one.shift
-    moved = held(float(theta @ one.information @ theta) / one.rows / one.weight)
+    theta = J @ b - inverse @ shift
+    moved = held(float(theta @ one.information @ theta) / one.rows / point.weight)
     return Fit(
         params=np.asarray(b, dtype=np.float64),
         covariance=np.asarray(spread, dtype=np.float64),
@@ -285,12 +264,12 @@ def fit(one: Law, columns: Sequence[int] | None = None) -> Fit:
 def _noise(one: Law, theta: Floats, spread: Floats) -> tuple[Floats, Floats]:
     """Return C + B + E for a theta of this mean and spread, and what H's noise has of it."""
     square = np.outer(theta, theta) + spread
-    P = one.loud
+    P = one.release.spread
     loud = np.asarray(float(np.sum(P * square)) * P + P @ square @ P, dtype=np.float64)
     W = one.fixed + loud
     if one.curved:
         length = math.sqrt(held(float(theta @ one.information @ theta) / one.rows))
-        along = min(length / math.sqrt(one.weight), 1.0) * (one.information @ theta)
+        along = min(length / math.sqrt(one.release.point.weight), 1.0) * (one.information @ theta)
         W = W + np.outer(along, along)
     return np.asarray(W, dtype=np.float64), loud
 
@@ -385,7 +364,7 @@ def estimates(
     """
     own = law(seen.releases[-1], seen.family, seen.rows, seen.described)
     model = list(among or places)
-    whole = model == list(range(len(own.score)))
+    whole = model == list(range(len(own.information)))
     found = fit(own, None if whole else model)
     variance = residual_variance(seen.releases[-1], own, found)
     if among is not None:

@@ -23,7 +23,7 @@ def plan(
     eps: Amount | None = None,
     delta: Amount = 0,
     of: str = "select",
-    chance: float = 0.8,
+    chance: float = 0.8,  # by definition: the usual power
     candidates: int | None = None,
     formula: str | None = None,
     schema: SchemaLike = None,
@@ -35,7 +35,7 @@ def plan(
     contributions: int = 1,
     keep: Iterable[str] = ("Intercept",),
     max_terms: int | None = None,
-    false_inclusions: Amount = 0.1,
+    false_inclusions: Amount = 0.1,  # by definition: as of `dpreg.dp_select`
     fit: str | None = "auto",
     family: FamilyLike | None = None,
     mean: float | None = None,

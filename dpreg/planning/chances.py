@@ -113,7 +113,7 @@ from dpreg.results.inference import mixing, quantiles
 from dpreg.selection.probabilities import charges, panels
 from dpreg.selection.run import divided_eps
 
-CHOICES: Final = 5
+CHOICE_DRAWS: Final = 5
 """Times that looks are made: where the last one is taken moves a chance by a few hundredths."""
 _POINTS: Final = 256
 _FAR: Final = 40.0  # precision: exp(-40) is no chance

@@ -168,7 +168,7 @@ class Planned(Printed):
     def taken(self) -> tuple[tuple[Expected, Seen], ...]:
         """The looks of a choice, several times."""
         rows, plan = self.rows, self.looks()
-        draws = chances.CHOICES
+        draws = chances.CHOICE_DRAWS
         return expected_looks(plan, rows.family, rows.described, rows.z, self.n, draws=draws)
 
     def predicted(self, rows: Rows) -> pd.DataFrame | None:

@@ -37,7 +37,6 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 from scipy.linalg import cholesky
-from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from dpreg.arrays import Floats
@@ -64,7 +63,7 @@ NONE: Final = "no interval"
 WIDE: Final = "wide"
 DRAWS: Final = 9
 """Releases that a prediction is the median of: a standard error moves by some 5% a release."""
-_MORE: Final = 45
+_MORE_DRAWS: Final = 45
 """The same where releases disagree. With 9, three of 69 cells of `tests/planning/test_fitted.py` at
 which noise rules were planned .8 to 3 times as calls had it, or with intervals that few calls had;
 python -m pytest -m audit tests/planning/test_fitted.py; 2026-11-24."""
@@ -405,7 +404,7 @@ def _numbers(declared: Numeric, normal: Floats, spread: float | None, *, skewed:
         way = np.minimum(_LOW * np.exp(_SKEW * normal), 1.0) if skewed else ndtr(normal)
         return np.asarray(low + (high - low) * way)
     if (low, high) == (0, 1):
-        share = 0.5 - math.sqrt(max(0.5**2 - spread**2, 0.0))
+        share = 0.5 - math.sqrt(max(0.25 - spread**2, 0.0))  # by definition
         at_least_two = max(round(share * len(normal)), 2)
         return (np.argsort(np.argsort(-normal)) < at_least_two).astype(float)
     return np.asarray(np.clip((low + high) / 2 + spread * normal, low, high))
@@ -589,6 +588,8 @@ def _responses(
     facts: Facts, told: Stated, family: Family, described: Described, columns: Floats
 ) -> tuple[Floats, Floats]:
     """Return stored responses, drawn from the model that is supposed, and its coefficients."""
+    from scipy.optimize import brentq  # slow to import, and seldom needed
+
     if not facts.mean:
         raise ArgumentError("give mean, or rows in like= that have the response.")
     x = columns[:, [j - 1 for j in described.columns]]
@@ -644,7 +645,7 @@ def fitted(plan: LookPlan, rows: Rows, n: int) -> pd.DataFrame:
         interval", where the numbers are missing; by coefficient, in the user's units.
     """
     found: list[Told] = []
-    for draws in (DRAWS, _MORE):
+    for draws in (DRAWS, _MORE_DRAWS):
         looks = expected_looks(plan, rows.family, rows.described, rows.z, n, draws=draws)
         found = [_estimated(seen, rows, rows.places) for _, seen in looks]
         if _agree(found):

@@ -7,7 +7,7 @@ Names of columns are public facts, and dtypes are not: what is public about a ta
 enforces it, is there too.
 
 One module a kind of table: `table` for pandas, mappings and callables, `arrow` for Arrow streams
-and Parquet, `csv_files`, `dask` and `spark` for clusters. The libraries that these
+and Parquet, `csv_files`, `rpy` for R's, `dask` and `spark` for clusters. The libraries that these
 need are imported when such a table comes along, and not before.
 """
 
@@ -38,6 +38,7 @@ def as_source(data: object, *, hold: bool = True) -> Source:
         - path, or glob, of Parquet or CSV files (str or os.PathLike), or a list of paths;
         - any object with ``__arrow_c_stream__``: a Polars frame, a DuckDB relation, a pyarrow
           table, reader or Dataset (not of CSV or JSON files);
+        - rpy2's data frame of R, which is copied;
         - Dask DataFrame, PySpark DataFrame: read where the rows are;
         - callable without arguments that returns an iterable of tables of the kinds above (chunks
           of one table), called anew for each pass;
@@ -92,6 +93,10 @@ def _source(data: object) -> Source:
         return spark_source(data)
     if isinstance(data, Source):
         return data
+    if _comes_from(data, "rpy2") and type(data).__name__ == "DataFrame":
+        from dpreg.sources.rpy import rpy_source
+
+        return rpy_source(data)
     if hasattr(data, "__arrow_c_stream__") or _comes_from(data, "pyarrow"):
         from dpreg.sources.arrow import stream_source
 

@@ -184,10 +184,7 @@ class SparkSource(ClusterSource):
     def _total(self, work: PartitionTally, positions: bool, finished: Finished) -> Integers | None:
         frame = self._selected(work.columns)
         with _unlogged(), _job(frame, finished) as done:
-            counts = None
-            if positions:
-                counted = frame.mapInArrow(count_rows, _COUNTS).collect()
-                counts = {row["slot"]: row["rows"] for row in counted}
+            counts = _counted(frame) if positions else None
             sums = frame.mapInArrow(Tallies(work, counts, done), VECTORS)
             for width in _widths(work.tally):
                 # Each row goes, whole, to a task that its slot decides.
@@ -204,9 +201,13 @@ class SparkSource(ClusterSource):
         chosen = []
         for name in columns:
             unread = self.kind(name) in ("datetime", "other")
-            column = plain[f"c{find_column(self.names, name)}"]
-            chosen.append((lit(None).cast("double") if unread else column).alias(name))
+            label = f"c{find_column(self.names, name)}"
+            chosen.append(lit(None).cast("double").alias(label) if unread else plain[label])
         return plain.select(*chosen)
+
+
+def _counted(frame: DataFrame) -> dict[int, int]:
+    return {row["slot"]: row["rows"] for row in frame.mapInArrow(count_rows, _COUNTS).collect()}
 
 
 def _widths(tally: Tally) -> tuple[int | None, ...]:
@@ -279,9 +280,13 @@ class _Sent:
 
 
 def _chunks(batches: Iterable[Any], columns: Mapping[str, ColumnType]) -> Iterator[Chunk]:
+    """Read record batches of these columns, in their order."""
+    import pyarrow as pa
+
     from dpreg.sources.arrow import batch_pieces
 
-    pieces = batch_pieces(((0, batch) for batch in batches), columns, CHUNK_ROWS)
+    named = (pa.RecordBatch.from_arrays(batch.columns, [*columns]) for batch in batches)
+    pieces = batch_pieces(((0, batch) for batch in named), columns, CHUNK_ROWS)
     return (piece.chunk() for piece in pieces)
 
 

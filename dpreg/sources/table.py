@@ -113,14 +113,13 @@ class TableSource(LocalSource):
         return kind_of(dtype)
 
     def _pieces(self, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
-        readers = {
-            name: array_reader(_held(self._find(name)), how) for name, how in columns.items()
-        }
+        arrays = {name: _held(self._find(name)) for name in columns}
+        readers = {name: array_reader(array, columns[name]) for name, array in arrays.items()}
 
         def read(part: slice) -> Chunk:
             return {name: reader(part) for name, reader in readers.items()}
 
-        for part in slices(self.count(), size):
+        for part in slices(max(map(len, arrays.values()), default=0), size):
             yield Piece(part.stop - part.start, partial(read, part), part.start // PART_ROWS)
 
     def _find(self, name: str) -> pd.Series[Any]:

@@ -14,8 +14,6 @@ from dpreg.arrays import Bools, Ints
 from dpreg.errors import ArgumentError, shown
 from dpreg.request import count
 from dpreg.results.plots import literal, plotting
-from dpreg.study.results import CURATOR_ONLY, SIMULATED
-from dpreg.study.simulation import KEYS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -84,7 +82,7 @@ def frequencies(study: SelectionStudy) -> Figure:
     left = study.frequencies.shape[1] - columns
     if left:
         panel.set_xlabel(f"{left} settings are left out")
-    return _titled(figure, f"Chance of each term, {study.response}", CURATOR_ONLY)
+    return _titled(figure, f"Chance of each term, {study.response}", study.privacy)
 
 
 def probabilities(study: SelectionStudy, models: int = 15, setting: int = 0) -> Figure:
@@ -117,7 +115,7 @@ def probabilities(study: SelectionStudy, models: int = 15, setting: int = 0) -> 
     eps, radius, penalty, mechanism = study.settings[setting].key
     price = penalty if isinstance(penalty, str) else f"{penalty:g}"
     title = f"{study.response}: {mechanism}, eps {eps:g}, R {radius:g}, penalty {price}"
-    return _titled(figure, title, CURATOR_ONLY)
+    return _titled(figure, title, study.privacy)
 
 
 def simulation(
@@ -137,7 +135,8 @@ def simulation(
         if table.empty:
             raise ArgumentError(f"{key}={wanted!r} was not studied.")
     if chosen:
-        raise ArgumentError(f"unknown option {next(iter(chosen))!r}; keys are {', '.join(KEYS)}.")
+        keys = ", ".join(map(str, study.best.index.names))
+        raise ArgumentError(f"unknown option {next(iter(chosen))!r}; keys are {keys}.")
     if n is not None:
         table = table[table["n"] == n]
     if table.empty:
@@ -149,7 +148,7 @@ def simulation(
     labels = {size: f"n = {size:,}\nchance of the right model" for size in frame["n"]}
     figure = _panels(frame, labels, "n", "penalty phi", "eps", (0.0, 1.0))
     beta = ", ".join(f"{b:g}" for b in study.design.beta)
-    return _titled(figure, f"beta = ({beta}); {', '.join(said)}", SIMULATED)
+    return _titled(figure, f"beta = ({beta}); {', '.join(said)}", study.privacy)
 
 
 # ---- parts --------------------------------------------------------------------------------------
@@ -179,7 +178,7 @@ def _lines(
     law = "exact" if study.exact else f"{study.law.draws} draws"
     mechanism = "" if several else f"{mechanisms[0]}, "
     title = f"{study.response}: {mechanism}{study.n_models:,} models, {law}"
-    return _titled(figure, title, CURATOR_ONLY)
+    return _titled(figure, title, study.privacy)
 
 
 def _panels(

@@ -39,7 +39,7 @@ SIMULATED: Final = "simulated rows: not private, as public as the numbers they w
 """On every view of a study whose rows were simulated."""
 _SHOWN: Final = 20
 """Models that `probabilities` has."""
-_MOST: Final = {"settings": 24, "terms": 24, "columns": 8}
+_PAGE_SHOWN: Final = {"settings": 24, "terms": 24, "columns": 8}
 """Lines and columns beyond these are left out of the page, and it says so."""
 
 Frame = TypeVar("Frame", pd.DataFrame, pd.Series)
@@ -93,11 +93,8 @@ class Study(Printed):
 
     tables: ClassVar[tuple[str, ...]]
     """The names of the tables, the one that `to_csv` writes first."""
-
-    @property
-    def privacy(self) -> str:
-        """What may be done with any of this."""
-        return CURATOR_ONLY
+    privacy: ClassVar[str] = CURATOR_ONLY
+    """What may be done with any of this."""
 
     @property
     def index(self) -> pd.MultiIndex:
@@ -163,7 +160,7 @@ class Study(Printed):
 
     def _likeliest(self, frame: pd.DataFrame) -> Ints:
         """Return the terms that a page shows, the likeliest first."""
-        return np.argsort(-frame.to_numpy().mean(axis=1), kind="stable")[: _MOST["terms"]]
+        return np.argsort(-frame.to_numpy().mean(axis=1), kind="stable")[: _PAGE_SHOWN["terms"]]
 
 
 # ---- the paper's method --------------------------------------------------------------------------
@@ -414,7 +411,7 @@ class SelectionStudy(Study):
                     "tables' se columns.",
                 )
             )
-        notes += left_out(len(self.settings), _MOST["settings"], "the data frames")
+        notes += left_out(len(self.settings), _PAGE_SHOWN["settings"], "the data frames")
         law = "exact" if self.exact else f"{self.law.draws} draws each"
         right = {"Settings": str(len(self.settings)), "Probabilities": law}
         tables = (self._settings(), *self._frequencies())
@@ -442,7 +439,7 @@ class SelectionStudy(Study):
                 self.models[likeliest[s]],
                 share(float(self.law.probabilities[likeliest[s], s])),
             )
-            for s in range(min(len(self.settings), _MOST["settings"]))
+            for s in range(min(len(self.settings), _PAGE_SHOWN["settings"]))
         )
         headers = (
             *("eps", "radius", "penalty", "mechanism", "P(same\nchoice)", "P(BIC's\nchoice)"),
@@ -452,7 +449,7 @@ class SelectionStudy(Study):
 
     def _frequencies(self) -> list[Grid]:
         """Make the slides' table: terms x settings, as many settings as a page is wide."""
-        shown, values = min(len(self.settings), _MOST["columns"]), self.frequencies
+        shown, values = min(len(self.settings), _PAGE_SHOWN["columns"]), self.frequencies
         if values.empty:
             return []
         labels = [self._label(s) for s in range(shown)]
@@ -592,7 +589,7 @@ class AdaptiveStudy(Study):
             f"On average; BIC chooses {len(self.bic)} terms",
         )
         frequencies, doubts = self.frequencies, self.alternatives.to_numpy()
-        shown = min(len(labels), _MOST["columns"])
+        shown = min(len(labels), _PAGE_SHOWN["columns"])
         rows = tuple(
             (
                 self.candidates[i],

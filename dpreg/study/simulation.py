@@ -36,7 +36,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 import pandas as pd
@@ -281,7 +281,7 @@ def _permute_and_flip(gaps: Floats) -> Floats:
 
 
 _NODES, _WEIGHTS = panels(_EDGES, 6)  # precision
-_SHIFT: Final = np.concatenate([_NODES, 0.5**2 / _NODES])
+_SHIFT: Final = np.concatenate([_NODES, 0.25 / _NODES])  # by definition
 
 
 def _laplace(gaps: Floats) -> Floats:
@@ -290,7 +290,7 @@ def _laplace(gaps: Floats) -> Floats:
         if rival.max() * _SHIFT[-1] > _NONE:
             w = rival[:, None] * _SHIFT
             factor = 1.0 - w
-            np.divide(0.5**2, w, out=factor, where=w > 0.5)
+            np.divide(0.25, w, out=factor, where=w > 0.5)  # by definition
             product *= factor
     return np.asarray(product @ np.tile(_WEIGHTS, 2))
 
@@ -322,6 +322,7 @@ class SimulationStudy(Printed):
 
     design: SimulationDesign
     proportions: pd.DataFrame
+    privacy: ClassVar[str] = SIMULATED
 
     @property
     def best(self) -> pd.DataFrame:

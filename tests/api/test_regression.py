@@ -198,9 +198,9 @@ def test_no_row_value_is_in_a_result(method: str) -> None:
 def test_an_eigenvalue_beyond_its_proved_slack_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = table()
     call = {"schema": SCHEMA, "method": "adassp", "delta": "1e-6"}
-    monkeypatch.setattr("dpreg.api.regression.MOST_CELLS", 2 * len(frame))
+    monkeypatch.setattr("dpreg.api.moments.MOST_CELLS", 2 * len(frame))
     dpreg.dp_ols("y ~ x", frame, 1, **call)
-    monkeypatch.setattr("dpreg.api.regression.MOST_CELLS", 2 * len(frame) - 1)
+    monkeypatch.setattr("dpreg.api.moments.MOST_CELLS", 2 * len(frame) - 1)
     ledger = dpreg.Ledger(dpreg.Budget(2, "1e-5"))
     with pytest.raises(ArgumentError, match="cells"):
         dpreg.dp_ols("y ~ x", frame, 1, budget=ledger, **call)

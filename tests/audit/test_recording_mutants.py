@@ -276,7 +276,7 @@ MUTANTS = {
         cell("quantile", "by='g'", REPLACE), refused=True,
     ),
     "block values forget that rows move between groups": Mutant(
-        blockwise.Aggregate, "steps", "grouped=bool(groups.levels)", "grouped=False",
+        blockwise.Aggregate, "steps", "grouped=table.by is not None", "grouped=False",
         cell("aggregate", "by='g'", REPLACE),
     ),
     "block values of a person as of one group": Mutant(

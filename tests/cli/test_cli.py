@@ -11,7 +11,7 @@ import pytest
 
 import dpreg
 from dpreg.cli.calls import CALLS
-from dpreg.cli.main import EXIT_CODES, commands
+from dpreg.cli.main import EXIT_CODES, commands, ended
 from dpreg.privacy.ledger import Ledger
 
 FORMULA = "price ~ sqft + lat"
@@ -117,9 +117,9 @@ def test_codes_are_documented_and_an_unforeseen_failure_quotes_nothing(capsys):
     def fails():
         raise RuntimeError("row 731846.25")
 
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as left:
         ended(fails)
-    assert ended.value.code == 1
+    assert left.value.code == 1
     assert capsys.readouterr() == (
         "", "dpreg: failed unexpectedly (RuntimeError); what was charged stays charged\n"
     )  # fmt: skip
@@ -217,9 +217,9 @@ def test_ctrl_c_has_its_exit_code(capsys):
     def interrupted():
         raise KeyboardInterrupt
 
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as left:
         ended(interrupted)
-    assert ended.value.code == 130
+    assert left.value.code == 130
 
 
 def test_king_county_from_parquet(shell, data_folder, tmp_path):

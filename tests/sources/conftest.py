@@ -64,7 +64,7 @@ def no_rows_leave(monkeypatch):
     """Only integers may be fetched: a packed vector, or the rows of each partition."""
     from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 
-    integers = ({"slot", "words", "entries"}, {"slot", "rows"})
+    integers = ({"slot", "vector"}, {"slot", "rows"})
     collect = ClassicFrame.collect
 
     def guarded(self):

@@ -17,7 +17,7 @@ pa = pytest.importorskip("pyarrow")
 import pyarrow.dataset as ds  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 
-from dpreg.sources.arrow import batch_pieces, batch_reader, stream_source  # noqa: E402
+from dpreg.sources.arrow import batch_pieces, stream_source  # noqa: E402
 
 ROWS = 10_000
 HOW = {"x": Numeric(0, 1), "c": Categorical(["b", "a"]), "t": Boolean(), "k": Unbounded()}
@@ -149,7 +149,7 @@ def test_threads_see_every_row_once():
 
 def test_pieces_are_cut_from_a_batch():
     batch = table().to_batches()[0]
-    pieces = list(batch_pieces(batch, batch_reader(batch.schema, HOW), 4096, part=3))
+    pieces = list(batch_pieces([(3, batch)], HOW, 4096))
     assert [piece.rows for piece in pieces] == [4096, 4096, ROWS - 8192]
     assert {piece.part for piece in pieces} == {3}
     whole = [piece.read()["k"] for piece in reversed(pieces)][::-1]

@@ -335,8 +335,8 @@ def test_a_tree_holds_few_vectors_at_a_time():
     """A task adds eight vectors at most, so that no one holds a partition's worth for all."""
     sizes = []
     with pytest.MonkeyPatch.context() as patch:
-        add = dask_module.add
-        patch.setattr(dask_module, "add", lambda v: sizes.append(len(v)) or add(v))
+        added = dask_module.added
+        patch.setattr(dask_module, "added", lambda v: sizes.append(len(v)) or added(v))
         total = as_source(split(table(), 17)).total({"x": Unbounded()}, Wide(1000))
     assert set(total) == {ROWS}
     assert sorted(sizes) == [1, 3, 8, 8]

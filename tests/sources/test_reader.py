@@ -40,7 +40,7 @@ class Terminal(io.StringIO):
 class Once(TableSource):
     """A table that can be gone through once, and does not know how long it is."""
 
-    rows = None
+    rows = property(lambda self: None, lambda self, rows: None)
     rereadable = False
 
     def count(self) -> int:
