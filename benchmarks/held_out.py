@@ -27,10 +27,11 @@ import statsmodels.formula.api as smf
 import dpreg
 from benchmarks._power_cells import REAL
 from benchmarks._regression_cells import load
+from dpreg.columns import Numeric
 from dpreg.datasets import Dataset
 from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
-from dpreg.schema import Numeric, Schema
+from dpreg.schema import Schema
 
 EPS = 1
 Released = RegressionResults | SelectionResults

@@ -24,7 +24,8 @@ from fractions import Fraction
 import numpy as np
 from scipy.sparse import coo_matrix
 
-from dpreg.moments import MOMENT_BITS, Moments
+from dpreg.arrays import MOMENT_BITS
+from dpreg.moments import Moments
 from dpreg.privacy.mechanisms.choice import effective_t
 from dpreg.privacy.proofs import score_range
 from dpreg.privacy.protection import Protection

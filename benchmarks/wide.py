@@ -17,9 +17,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpreg.arrays import MOMENT_BITS
 from dpreg.estimation.gram import NoisyGram, release_gram
 from dpreg.estimation.inference import GramFit, fit_gram
-from dpreg.grouped.grid import MOMENT_BITS
 from dpreg.moments import Moments
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget

@@ -57,17 +57,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-__all__ = [
-    "Kind",
-    "LevelCoder",
-    "kind_of",
-    "number",
-    "number_text",
-    "spelling",
-    "surely_whole",
-    "truth",
-]
-
 Kind = Literal["numeric", "bool", "string", "category", "datetime", "object", "other"]
 """What a container calls a column, from its dtype alone; often inferred from rows, so not public.
 

@@ -10,25 +10,6 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
-__all__ = [
-    "ArgumentError",
-    "BudgetError",
-    "DataError",
-    "DatasetError",
-    "DpregDeprecation",
-    "DpregError",
-    "DpregWarning",
-    "FormulaError",
-    "LedgerError",
-    "NotReleased",
-    "SchemaError",
-    "UnknownArgument",
-    "did_you_mean",
-    "printable",
-    "quotable",
-    "shown",
-]
-
 _SCALARS: Final = (int, float, bool, type(None), Fraction, Decimal)
 
 

@@ -27,30 +27,24 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm
 
+from dpreg.arrays import MOMENT_BITS, to_grid
 from dpreg.errors import ArgumentError
-from dpreg.grouped.cells import GroupedCells
-from dpreg.grouped.grid import CELL_BITS, MOMENT_BITS, to_grid
-from dpreg.grouped.layout import CodedRows, Layout, plain_layout
-from dpreg.grouped.sums import GroupSums
-from dpreg.grouped.vectors import CodedVectors, GriddedVectors, Vectors, layout_of
+from dpreg.grouped import (
+    CodedRows,
+    CodedVectors,
+    GriddedVectors,
+    GroupedCells,
+    GroupSums,
+    Layout,
+    Vectors,
+    layout_of,
+    plain_layout,
+)
 from dpreg.privacy.budget import ALL_ROWS
 from dpreg.privacy.mechanisms.coins import Coins, groups_of_coins
 from dpreg.sources import Chunk, Integers
 from dpreg.sources.persons import COIN
 from dpreg.sources.reader import Reader
-
-__all__ = [
-    "CELL_BITS",
-    "MOMENT_BITS",
-    "CodedVectors",
-    "Moments",
-    "Vectors",
-    "accumulate",
-    "accumulate_groups",
-    "read_moments",
-    "to_grid",
-    "unpack",
-]
 
 _BLOCK_ROWS = 8192  # 2**13 products of at most 2**40 stay within float64's 2**53 integers
 _FLUSH_BLOCKS = 512  # 2**9 blocks of at most 2**53 stay within int64
@@ -98,25 +92,14 @@ class Moments:
             return NotImplemented
         if other.size != self.size:
             raise ArgumentError(f"moments of {self.size} and {other.size} columns do not add.")
-        cells: Sequence[tuple[int, ...]]
-        if isinstance(self.cells, GroupedCells) and isinstance(other.cells, GroupedCells):
-            cells = self.cells.plus(other.cells)
-        else:
-            cells = tuple(
-                tuple(a + b for a, b in zip(mine, theirs, strict=True))
-                for mine, theirs in zip(self.cells, other.cells, strict=True)
-            )
         group = self.group if self.group == other.group else ALL_ROWS
-        return Moments(self.rows + other.rows, cells, group)
+        return Moments(self.rows + other.rows, _held(self.cells) + _held(other.cells), group)
 
     def __mul__(self, times: int) -> Moments:
         """Return the moments of the same rows seen `times` times over."""
         if not isinstance(times, int) or isinstance(times, bool) or times < 0:
             return NotImplemented
-        if isinstance(self.cells, GroupedCells):
-            return Moments(self.rows * times, self.cells.times(times), self.group)
-        cells = tuple(tuple(a * times for a in r) for r in self.cells)
-        return Moments(self.rows * times, cells, self.group)
+        return Moments(self.rows * times, _held(self.cells) * times, self.group)
 
     __rmul__ = __mul__
 
@@ -136,6 +119,10 @@ class Moments:
         for place, row in enumerate(self.cells):
             found[place] = row
         return found * 2.0**-MOMENT_BITS
+
+
+def _held(cells: Sequence[tuple[int, ...]]) -> GroupedCells:
+    return cells if isinstance(cells, GroupedCells) else GroupedCells.of(cells)
 
 
 def unpack(vector: Integers, layout: Layout) -> tuple[Moments, ...]:

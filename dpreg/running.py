@@ -13,8 +13,6 @@ from typing import Any, Final
 
 from dpreg.errors import ArgumentError, DpregWarning
 
-__all__ = ["bar", "restore_interrupts", "silenced", "threads", "warn"]
-
 _BY_CONTEXT: Final = bool(getattr(sys.flags, "context_aware_warnings", False))
 """Whether each thread has warning filters of its own, as Python can have from 3.14 on."""
 

@@ -31,15 +31,12 @@ from dpreg.columns import (
     ColumnType,
     Declaration,
     Numeric,
-    Unbounded,
     declared,
     plain,
     python,
 )
 from dpreg.errors import ArgumentError, DataError, SchemaError, did_you_mean
 from dpreg.paths import named, reason
-
-__all__ = ["Boolean", "Categorical", "ColumnType", "Numeric", "Skeleton", "Unbounded"]
 
 MADE_UP: Final = "made up"
 """The name of the index of made-up rows, and of its column in a file."""

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpreg.columns import Boolean, Categorical, Numeric
 from dpreg.errors import SchemaError
-from dpreg.schema import Boolean, Categorical, Numeric, Schema
+from dpreg.schema import Schema
 
 COLUMNS = {"price": (105, 905), "county": ["ala", "cc"], "rooms": {"levels": [1, 2]}, "idp": bool}
 TOML = """

@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 from dpreg.api.context import check_schema_names, recorded
 from dpreg.api.inputs import Bought, Choices, estimate_fields, group_codes, grouping
 from dpreg.arrays import Floats
+from dpreg.columns import Boolean, Categorical, ColumnType, Unbounded
 from dpreg.errors import ArgumentError
 from dpreg.estimation import blocks as aggregate
 from dpreg.estimation.blocks import (
@@ -62,7 +63,7 @@ from dpreg.privacy.noise import VectorNoise
 from dpreg.request import Arguments, checked, choice, count, defaults_of, optional, positive, truth
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.classic import ClassicResults
-from dpreg.schema import Boolean, Categorical, ColumnType, Schema, Unbounded
+from dpreg.schema import Schema
 from dpreg.sources import LocalSource, as_source
 from dpreg.sources.base import find_column
 from dpreg.sources.persons import COIN, Persons

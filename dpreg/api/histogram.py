@@ -24,7 +24,7 @@ from dpreg.api.inputs import (
     group_codes,
     public_count,
 )
-from dpreg.columns import SIZES, fit
+from dpreg.columns import SIZES, Boolean, Categorical, fit
 from dpreg.errors import ArgumentError, shown
 from dpreg.estimation import histogram
 from dpreg.estimation.histogram import count_noise, fine_bins
@@ -33,7 +33,6 @@ from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
 from dpreg.request import Arguments, checked, count
 from dpreg.results.classic import HistogramResults
-from dpreg.schema import Boolean, Categorical
 from dpreg.sources import Integers
 
 if TYPE_CHECKING:

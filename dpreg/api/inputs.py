@@ -15,13 +15,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpreg.api.context import check_known_rows, open_table
+from dpreg.columns import Boolean, Categorical, ColumnType, Numeric
 from dpreg.errors import ArgumentError, SchemaError, did_you_mean, shown
 from dpreg.estimation.sums import Estimate
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.noise import VECTOR_NOISES, VectorNoise
 from dpreg.request import Arguments, Request, checked, choice, optional, positive, truth
 from dpreg.results.claim import PrivacyClaim
-from dpreg.schema import Boolean, Categorical, ColumnType, Numeric, Schema
+from dpreg.schema import Schema
 from dpreg.sources import Chunk, Integers, Source, as_source
 from dpreg.sources.reader import Reader
 

@@ -140,6 +140,7 @@ from numpy.typing import NDArray
 
 from dpreg.arrays import Floats, Places
 from dpreg.cells import number
+from dpreg.columns import Numeric
 from dpreg.errors import ArgumentError, SchemaError
 from dpreg.estimation import sums
 from dpreg.estimation.sums import Coding, Estimate, Scale, mean_estimates
@@ -151,7 +152,6 @@ from dpreg.privacy.noise import VectorNoise
 from dpreg.privacy.protection import Protection, Transformation
 from dpreg.privacy.ranks import RANK_UNIT, cell_counts, choose_rank, fixed_range
 from dpreg.running import silenced
-from dpreg.schema import Numeric
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

@@ -52,7 +52,8 @@ from scipy.special import ndtr
 from dpreg.arrays import Floats
 from dpreg.estimation.objective import LocatedHeld, Location, released_minimum
 from dpreg.estimation.tuning import TUNING
-from dpreg.moments import Moments, Vectors
+from dpreg.grouped import Vectors
+from dpreg.moments import Moments
 from dpreg.privacy.account import Account, Line, Part
 from dpreg.privacy.budget import Budget, decimal_string
 from dpreg.privacy.noise import (

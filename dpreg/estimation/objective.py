@@ -79,9 +79,9 @@ from flint import arb, arb_mat, ctx
 from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve
 
-from dpreg.arrays import Floats
+from dpreg.arrays import CELL_BITS, Floats, to_grid
 from dpreg.errors import ArgumentError
-from dpreg.grouped.vectors import whole_rows
+from dpreg.grouped import Vectors, whole_rows
 from dpreg.looks.coordinates import (
     LARGEST_REACH,
     Form,
@@ -91,7 +91,6 @@ from dpreg.looks.coordinates import (
     whitening_of,
 )
 from dpreg.looks.rows import PIECE, applied
-from dpreg.moments import CELL_BITS, Vectors, to_grid
 from dpreg.privacy.balls import ball
 from dpreg.privacy.noise import objective_noise
 from dpreg.sources import LocalSource

@@ -11,26 +11,17 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpreg.columns import ColumnType
+from dpreg.columns import ColumnType, Numeric, Unbounded
 from dpreg.errors import SchemaError
 from dpreg.privacy.budget import Budget, decimal_string
 from dpreg.privacy.ranks import PASSES, RELIABLE, BoundsSearch
 from dpreg.running import warn
-from dpreg.schema import Numeric, Schema, Unbounded
+from dpreg.schema import Schema
 from dpreg.sources import Chunk, Integers
 from dpreg.sources.reader import Reader
 
 if TYPE_CHECKING:
     from dpreg.privacy.account import Account, Part
-
-__all__ = [
-    "announce",
-    "bounds_sources",
-    "buy_bounds",
-    "check_table",
-    "open_bounds",
-    "with_stand_ins",
-]
 
 _Built = TypeVar("_Built")
 

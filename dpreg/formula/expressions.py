@@ -1,51 +1,222 @@
-"""The expressions that a factor may hold, as a small closed tree.
+"""The expressions that a factor or a test may hold, as a small closed tree with bounds.
 
-dpreg never evaluates formula text as Python: `dpreg.formula.check` turns it into these nodes, and
+dpreg never evaluates formula text as Python: `dpreg.formula.syntax` turns it into these nodes, and
 each node knows the raw columns it reads, its value on a chunk of rows, and its bounds. Nothing else
 can be expressed, so nothing else can run. Every value depends on the cells of its own row alone.
+Bounds of raw columns are carried to bounds of whatever is computed from them by interval
+arithmetic.
+
+Statement. Let ``f`` be an expression of the allowlist and let each column's cell lie in its
+interval. Then both the real value of ``f`` and the float64 that NumPy computes for it lie in the
+interval given here.
+
+Proof sketch, by induction over the expression. Sums, differences, products and quotients of floats
+are taken as exact rationals at the corners, where an operation that is monotone in each argument
+has its extremes, and rounded outwards to float64 only where they are not floats. NumPy rounds the
+same operations to nearest, which is monotone, so a computed value cannot pass a corner's outward
+rounding. The functions are monotone too; NumPy's vectorised ones err by at most 4 units in the last
+place, so their corners are widened by `SLACK` units. Dependence between operands is ignored:
+``x * x`` is wider than ``x ** 2``, never narrower.
 
 Tested in `tests/formula/test_intervals.py`.
 """
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial, reduce
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpreg.formula.intervals import Interval
+from dpreg.privacy.balls import float_above, float_below
 
-__all__ = [
-    "ARITHMETIC",
-    "COMPARISONS",
-    "FUNCTIONS",
-    "Arithmetic",
-    "Comparison",
-    "Expression",
-    "Function",
-    "LevelTest",
-    "Name",
-    "Negation",
-    "Number",
-    "names",
-]
+SLACK = 8
+"""Units in the last place by which corners of inexact functions are widened."""
+
+LARGEST_EXACT_POWER = 32
+"""Whole exponents up to this one are raised exactly; larger ones in float64, with slack."""
+
+
+class NotFiniteError(Exception):
+    """The interval of an expression is not finite; the message says which operation made it so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """All reals from `lo` to `hi`, both finite.
+
+    Raises
+    ------
+    NotFiniteError
+        If an end is infinite or NaN. So does every operation whose result is not bounded.
+    """
+
+    lo: float
+    hi: float
+
+    def __post_init__(self) -> None:
+        """Refuse ends that are not finite."""
+        if not (math.isfinite(self.lo) and math.isfinite(self.hi)):
+            raise NotFiniteError("a value beyond the range of float64")
+
+    def __contains__(self, value: float) -> bool:
+        """Say whether a number lies in the interval; NaN does not."""
+        return self.lo <= value <= self.hi
+
+    @property
+    def is_point(self) -> bool:
+        """Whether the interval holds one number only."""
+        return self.lo == self.hi
+
+    def __neg__(self) -> Interval:
+        """Negate, exactly."""
+        return Interval(-self.hi, -self.lo)
+
+    def __add__(self, other: Interval) -> Interval:
+        """Add, rounded outwards."""
+        return _outward(
+            Fraction(self.lo) + Fraction(other.lo), Fraction(self.hi) + Fraction(other.hi)
+        )
+
+    def __sub__(self, other: Interval) -> Interval:
+        """Subtract as if the operands were independent, rounded outwards."""
+        return self + (-other)
+
+    def __mul__(self, other: Interval) -> Interval:
+        """Multiply as if the operands were independent, rounded outwards."""
+        corners = [Fraction(a) * Fraction(b) for a in self._ends for b in other._ends]
+        return _outward(min(corners), max(corners))
+
+    def __truediv__(self, other: Interval) -> Interval:
+        """Divide, rounded outwards; the divisor may not hold 0."""
+        if 0.0 in other:
+            raise NotFiniteError("a division by an interval that holds 0")
+        corners = [Fraction(a) / Fraction(b) for a in self._ends for b in other._ends]
+        return _outward(min(corners), max(corners))
+
+    def __pow__(self, other: Interval) -> Interval:
+        """Raise to a power; even powers know that both factors are the same number.
+
+        ``x ** k`` for a whole constant ``k`` is monotone on either side of 0. Every other power
+        needs a base above 0 (at 0 for a constant exponent above 0), where it is monotone in base
+        and in exponent.
+        """
+        if other.is_point and other.lo.is_integer():
+            return self._whole_power(int(other.lo))
+        if self.lo < 0:
+            raise NotFiniteError("a power of an interval that reaches below 0")
+        if self.lo == 0 and not (other.is_point and other.lo > 0):
+            raise NotFiniteError("a power of an interval that touches 0")
+        corners = [_float_power(a, b) for a in self._ends for b in other._ends]
+        return _widened(min(corners), max(corners), floor=0.0)
+
+    def _whole_power(self, k: int) -> Interval:
+        if k == 0:
+            return Interval(1.0, 1.0)
+        if k < 0 and 0.0 in self:
+            raise NotFiniteError("a negative power of an interval that holds 0")
+        even = k % 2 == 0
+        floor = 0.0 if even or self.lo >= 0 else -math.inf
+        ceiling = 0.0 if not even and self.hi <= 0 else math.inf
+        if abs(k) <= LARGEST_EXACT_POWER:
+            exact = [Fraction(a) ** k for a in self._ends]
+            if even and 0.0 in self:
+                exact.append(Fraction(0))
+            result = _outward(min(exact), max(exact))
+            if k in (-1, 1, 2):
+                return result
+            corners = [result.lo, result.hi]
+        else:
+            corners = [_float_power(a, float(k)) for a in self._ends]
+            if even and 0.0 in self:
+                corners.append(0.0)
+        return _widened(min(corners), max(corners), floor=floor, ceiling=ceiling)
+
+    def absolute(self) -> Interval:
+        """Absolute value, exact."""
+        if self.lo >= 0:
+            return self
+        if self.hi <= 0:
+            return -self
+        return Interval(0.0, max(-self.lo, self.hi))
+
+    def sqrt(self) -> Interval:
+        """Square root; the operand may not reach below 0."""
+        if self.lo < 0:
+            raise NotFiniteError("a square root of an interval that reaches below 0")
+        return _widened(math.sqrt(self.lo), math.sqrt(self.hi), floor=0.0)
+
+    def log(self) -> Interval:
+        """Take the natural logarithm; the operand must lie above 0."""
+        if self.lo <= 0:
+            raise NotFiniteError("a logarithm of an interval that touches 0")
+        return _monotone(math.log, self, zero=1.0)
+
+    def log1p(self) -> Interval:
+        """Logarithm of 1 + x; the operand must lie above -1."""
+        if self.lo <= -1:
+            raise NotFiniteError("a logarithm of an interval that touches 0")
+        return _monotone(math.log1p, self, zero=0.0)
+
+    def exp(self) -> Interval:
+        """Exponential."""
+        if self.hi > 709.0:
+            raise NotFiniteError("an exponential beyond the range of float64")
+        return _widened(math.exp(self.lo), math.exp(self.hi), floor=0.0)
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        return (self.lo, self.hi)
+
+
+def _outward(lo: Fraction, hi: Fraction) -> Interval:
+    """Round two exact ends outwards, and not at all where they are floats already."""
+    try:
+        return Interval(float_below(lo), float_above(hi))
+    except OverflowError:
+        raise NotFiniteError("a value beyond the range of float64") from None
+
+
+def _widened(
+    lo: float, hi: float, *, floor: float = -math.inf, ceiling: float = math.inf
+) -> Interval:
+    """Move computed ends outwards by `SLACK` units in the last place, within known signs."""
+    if not (math.isfinite(lo) and math.isfinite(hi)):
+        raise NotFiniteError("a value beyond the range of float64")
+    low = lo - SLACK * float(np.spacing(abs(lo)))
+    high = hi + SLACK * float(np.spacing(abs(hi)))
+    return Interval(max(low, floor), min(high, ceiling))
+
+
+def _monotone(function: Callable[[float], float], x: Interval, zero: float) -> Interval:
+    """Corners of an increasing function that is 0 at `zero` alone, where its sign is exact."""
+    return _widened(
+        function(x.lo),
+        function(x.hi),
+        floor=0.0 if x.lo >= zero else -math.inf,
+        ceiling=0.0 if x.hi <= zero else math.inf,
+    )
+
+
+def _float_power(base: float, exponent: float) -> float:
+    """Power in float64 without Python's exceptions."""
+    with np.errstate(all="ignore"):
+        return float(np.float64(base) ** np.float64(exponent))
+
+
+# ---- nodes ---------------------------------------------------------------------------------------
 
 Cells = Mapping[str, NDArray[Any]]
 """Raw columns of one chunk: float64 for numbers and truths, level codes for categories."""
 Bounds = Mapping[str, Interval]
 """The interval of each raw column that holds numbers or truths."""
 
-ARITHMETIC: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "**": operator.pow,
-}
 COMPARISONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -54,24 +225,56 @@ COMPARISONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "==": operator.eq,
     "!=": operator.ne,
 }
-FUNCTIONS: Final[Mapping[str, tuple[Callable[[Any], Any], Callable[[Interval], Interval]]]] = {
+FUNCTIONS: Final = ("log", "log1p", "exp", "sqrt", "abs")
+
+
+def _compared(symbol: str, left: Any, right: Any) -> Any:
+    """Compare cell by cell: 1 where it holds, 0 where not, NaN where a side has no value."""
+    return COMPARISONS[symbol](left, right) + ((left - left) + (right - right))
+
+
+def _decided(symbol: str, left: Interval, right: Interval) -> Interval:
+    """Return [0, 1], or one of its ends where the bounds of the sides decide the comparison."""
+    if symbol in ("==", "!="):
+        same = left.is_point and left == right
+        apart = left.hi < right.lo or right.hi < left.lo
+        ends = [same, not apart] if symbol == "==" else [apart, not same]
+    else:
+        holds = COMPARISONS[symbol]
+        ends = sorted([holds(left.hi, right.lo), holds(left.lo, right.hi)])
+    return Interval(float(ends[0]), float(ends[1]))
+
+
+def _joined(join: Callable[[Iterable[float]], float], *truths: Interval) -> Interval:
+    return Interval(join(truth.lo for truth in truths), join(truth.hi for truth in truths))
+
+
+_ARITHMETIC: Final[Mapping[str, Callable[..., Any]]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "**": operator.pow,
+    "negative": operator.neg,
+}
+OPERATIONS: Final[Mapping[str, tuple[Callable[..., Any], Callable[..., Interval]]]] = {
+    **{symbol: (operation, operation) for symbol, operation in _ARITHMETIC.items()},
     "log": (np.log, Interval.log),
     "log1p": (np.log1p, Interval.log1p),
     "exp": (np.exp, Interval.exp),
     "sqrt": (np.sqrt, Interval.sqrt),
     "abs": (np.abs, Interval.absolute),
+    **{symbol: (partial(_compared, symbol), partial(_decided, symbol)) for symbol in COMPARISONS},
+    "and": (lambda *truths: reduce(np.minimum, truths), partial(_joined, min)),
+    "or": (lambda *truths: reduce(np.maximum, truths), partial(_joined, max)),
+    "not": (lambda truth: 1.0 - truth, lambda truth: Interval(1.0 - truth.hi, 1.0 - truth.lo)),
 }
+"""What is done to values, cell by cell, and to intervals; NaN is no value of a truth either."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
     """A node. Values are float64: an array with a cell a row, or one number for a constant."""
-
-    @property
-    def operands(self) -> tuple[Expression, ...]:
-        """The nodes directly below."""
-        held = (getattr(self, field.name) for field in fields(self))
-        return tuple(one for one in held if isinstance(one, Expression))
 
     def values(self, cells: Cells) -> Any:
         """Compute the node on a chunk; NaN or infinity marks a row where it has no value."""
@@ -94,7 +297,7 @@ class Number(Expression):
 
     def bounds(self, columns: Bounds) -> Interval:
         """Return the number as an interval."""
-        return Interval.point(self.value)
+        return Interval(self.value, self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,92 +316,19 @@ class Name(Expression):
 
 
 @dataclass(frozen=True, slots=True)
-class Negation(Expression):
-    """Unary minus."""
-
-    operand: Expression
-
-    def values(self, cells: Cells) -> Any:
-        """Negate the operand's values."""
-        return -self.operand.values(cells)
-
-    def bounds(self, columns: Bounds) -> Interval:
-        """Negate the operand's interval."""
-        return -self.operand.bounds(columns)
-
-
-@dataclass(frozen=True, slots=True)
-class _Pair(Expression):
-    """A symbol between two nodes."""
+class Applied(Expression):
+    """One of `OPERATIONS` of some nodes."""
 
     symbol: str
-    left: Expression
-    right: Expression
-
-
-@dataclass(frozen=True, slots=True)
-class Arithmetic(_Pair):
-    """One of ``+ - * / **`` between two nodes."""
+    operands: tuple[Expression, ...]
 
     def values(self, cells: Cells) -> Any:
         """Apply NumPy's operation cell by cell."""
-        return ARITHMETIC[self.symbol](self.left.values(cells), self.right.values(cells))
+        return OPERATIONS[self.symbol][0](*(one.values(cells) for one in self.operands))
 
     def bounds(self, columns: Bounds) -> Interval:
         """Apply the interval operation."""
-        interval: Interval = ARITHMETIC[self.symbol](
-            self.left.bounds(columns), self.right.bounds(columns)
-        )
-        return interval
-
-
-@dataclass(frozen=True, slots=True)
-class Function(Expression):
-    """One of `FUNCTIONS` of a node."""
-
-    name: str
-    operand: Expression
-
-    def values(self, cells: Cells) -> Any:
-        """Apply NumPy's function cell by cell."""
-        return FUNCTIONS[self.name][0](self.operand.values(cells))
-
-    def bounds(self, columns: Bounds) -> Interval:
-        """Apply the interval function."""
-        return FUNCTIONS[self.name][1](self.operand.bounds(columns))
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison(_Pair):
-    """A comparison of two nodes: 1 where it holds, 0 where not, NaN where a side has no value."""
-
-    def values(self, cells: Cells) -> Any:
-        """Compare cell by cell."""
-        left, right = self.left.values(cells), self.right.values(cells)
-        holds = COMPARISONS[self.symbol](left, right)
-        return holds + ((left - left) + (right - right))
-
-    def bounds(self, columns: Bounds) -> Interval:
-        """Return [0, 1], or one of its ends where the bounds of the sides decide the comparison."""
-        left, right = self.left.bounds(columns), self.right.bounds(columns)
-        apart = left.hi < right.lo or right.hi < left.lo
-        lowest = {
-            "<": left.hi < right.lo,
-            "<=": left.hi <= right.lo,
-            ">": right.hi < left.lo,
-            ">=": right.hi <= left.lo,
-            "==": left.is_point and left == right,
-            "!=": apart,
-        }[self.symbol]
-        highest = {
-            "<": left.lo < right.hi,
-            "<=": left.lo <= right.hi,
-            ">": right.lo < left.hi,
-            ">=": right.lo <= left.hi,
-            "==": not apart,
-            "!=": not (left.is_point and left == right),
-        }[self.symbol]
-        return Interval(float(lowest), float(highest))
+        return OPERATIONS[self.symbol][1](*(one.bounds(columns) for one in self.operands))
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,9 +353,15 @@ class LevelTest(Expression):
         return Interval(0.0, 1.0)
 
 
-def names(expression: Expression) -> Iterator[str]:
-    """Yield the raw columns that an expression reads, in the order written, repeats included."""
-    if isinstance(expression, Name | LevelTest):
-        yield expression.column
-    for operand in expression.operands:
-        yield from names(operand)
+def walk(expression: Expression) -> Iterator[Expression]:
+    """Yield a node and those below it, in the order written."""
+    yield expression
+    if isinstance(expression, Applied):
+        for operand in expression.operands:
+            yield from walk(operand)
+
+
+def names(expression: Expression) -> tuple[str, ...]:
+    """Name the raw columns that an expression reads, each once, in the order written."""
+    nodes = (node for node in walk(expression) if isinstance(node, Name | LevelTest))
+    return tuple(dict.fromkeys(node.column for node in nodes))

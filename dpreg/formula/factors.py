@@ -1,27 +1,45 @@
-"""Factors, as they stand once the schema is known: numbers or levels, computed row by row.
+"""Factors: what a formula says, joined with what the schema knows of its columns.
 
 A factor is either a `Measure` (numbers, with the interval of each of its columns) or a `Coded`
-factor (levels, one of them on each row). Both compute themselves from the cells of a chunk.
-Whatever is raised here depends on formula and schema alone.
+factor (levels, one of them on each row). Both compute themselves from the cells of a chunk. Names
+become columns of a type here, bounds are carried to factors, and factors that use a column of the
+wrong kind are refused, all before any row is read: whatever is raised depends on formula and schema
+alone.
 
-Tested in `tests/formula/test_against_patsy.py`.
+Tested in `tests/formula/test_design.py` and `tests/formula/test_against_patsy.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpreg.errors import FormulaError, shown
-from dpreg.formula.check import Labels, Literal
-from dpreg.formula.expressions import Cells, Expression
-from dpreg.formula.intervals import Interval
-from dpreg.schema import Boolean, Categorical, ColumnType
+from dpreg.columns import Boolean, Categorical, ColumnType, Numeric
+from dpreg.errors import FormulaError, SchemaError, shown
+from dpreg.formula.expressions import (
+    COMPARISONS,
+    Applied,
+    Cells,
+    Expression,
+    Interval,
+    LevelTest,
+    Name,
+    NotFiniteError,
+    Number,
+    names,
+    walk,
+)
+from dpreg.formula.syntax import Labels, Literal, Spec, Spline
 
-__all__ = ["Coded", "Factor", "Measure", "coded_labels", "truth_places"]
+Types = Mapping[str, ColumnType]
+
+SPLINE_TOLERANCE = 1e-9
+"""How far, in widths of a spline, its argument may lie outside by rounding; it is moved inside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +98,223 @@ class Coded:
 Factor = Measure | Coded
 
 
-def truth_places(truth: Expression) -> Callable[[Cells], NDArray[np.intp]]:
+def columns_of(spec: Spec) -> tuple[str, ...]:
+    """List the raw columns that a factor reads, each once, in the order written."""
+    return (spec.column,) if isinstance(spec, Labels) else names(_expression_of(spec))
+
+
+def levels_tested(spec: Spec) -> set[str]:
+    """Name the raw columns that a factor compares with a text, so that they must have levels."""
+    nodes = () if isinstance(spec, Labels) else walk(_expression_of(spec))
+    return {node.column for node in nodes if isinstance(node, LevelTest)}
+
+
+def _expression_of(spec: Spline | Expression) -> Expression:
+    return spec.operand if isinstance(spec, Spline) else spec
+
+
+def column_types(specs: Mapping[str, Spec], schema: Types) -> dict[str, ColumnType]:
+    """Say how every raw column is to be read.
+
+    Parameters
+    ----------
+    specs : mapping of str to Spec
+        Factors by their text.
+    schema : mapping of str to ColumnType
+
+    Returns
+    -------
+    dict of str to ColumnType
+        The schema's entry; for a column that it leaves undeclared and that stands in
+        ``C(x, levels=[...])``, those levels.
+
+    Raises
+    ------
+    FormulaError
+        If a column is neither declared nor given levels.
+    """
+    levels: dict[str, dict[Literal, None]] = {}
+    for spec in specs.values():
+        if isinstance(spec, Labels) and spec.column not in schema and spec.levels is not None:
+            levels.setdefault(spec.column, {}).update(dict.fromkeys(spec.levels))
+    types: dict[str, ColumnType] = {}
+    for code, spec in specs.items():
+        for column in columns_of(spec):
+            if column in schema:
+                types[column] = schema[column]
+            elif column in levels:
+                found: Any = tuple(levels[column])
+                truths = all(isinstance(level, bool) for level in found)
+                types[column] = Boolean() if truths else Categorical(found)
+            else:
+                raise FormulaError(
+                    f"factor {shown(code)}: {shown(column)} is not a declared column; add it to "
+                    f'the schema, as in {{"x": (0, 10)}} or {{"g": ["a", "b"]}} (variables of the '
+                    f"calling program are not seen)."
+                )
+    return types
+
+
+def bind(code: str, spec: Spec, types: Types, *, response: bool = False) -> Factor:
+    """Join a factor's text with the types of its columns.
+
+    Parameters
+    ----------
+    code : str
+    spec : Spec
+        What `dpreg.formula.syntax.read_factor` made of the text.
+    types : mapping of str to ColumnType
+        What `column_types` returned.
+    response : bool
+        Whether truths are to be the numbers 0 and 1, and not levels.
+
+    Returns
+    -------
+    Measure or Coded
+
+    Raises
+    ------
+    FormulaError
+        If a factor uses a column of the wrong kind.
+    SchemaError
+        If the bounds of the columns give the factor an interval that is not finite or has no
+        width.
+    """
+    if isinstance(spec, Labels):
+        return coded_labels(code, spec, types[spec.column])
+    columns = columns_of(spec)
+    if isinstance(spec, Spline):
+        return _spline(code, spec, columns, types)
+    if isinstance(spec, Name):
+        column = spec.column
+        truths = isinstance(types[column], Boolean)
+        if isinstance(types[column], Categorical) or (truths and not response):
+            return coded_labels(code, Labels(column, None, "treatment", None), types[column])
+    expression = bound(code, spec, types)
+    interval = interval_of(code, expression, types)
+    if interval.is_point:
+        raise SchemaError(
+            f"factor {shown(code)} is constant under the declared bounds of "
+            f"{_listed(columns)}: widen the bounds or leave the factor out."
+        )
+    if is_truth(expression) and not response:
+        return Coded(code, columns, (False, True), "treatment", None, _truth_places(expression))
+    plain = isinstance(expression, Name) and isinstance(types[expression.column], Numeric)
+    return Measure(code, columns, (interval,), lambda cells: [expression.values(cells)], plain)
+
+
+def _listed(columns: Iterable[str]) -> str:
+    return ", ".join(shown(column) for column in columns)
+
+
+def is_truth(expression: Expression) -> bool:
+    """Say whether an expression is a comparison."""
+    compared = isinstance(expression, Applied) and expression.symbol in COMPARISONS
+    return compared or isinstance(expression, LevelTest)
+
+
+def _truth_places(truth: Expression) -> Callable[[Cells], NDArray[np.intp]]:
     """Compute the level places of a truth: 0 for false, 1 for true, -1 where it is NaN."""
 
     def codes(cells: Cells) -> NDArray[np.intp]:
         values = truth.values(cells)
-        known = values == values
-        return np.where(known, values == 1.0, -1).astype(np.intp)
+        return np.where(values == values, values == 1.0, -1).astype(np.intp)
 
     return codes
+
+
+def bound(code: str, expression: Expression, types: Types) -> Expression:
+    """Resolve tests of levels, and refuse categories where numbers belong."""
+    match expression:
+        case LevelTest(column, level, equal):
+            return _level_test(code, column, level, equal, types[column])
+        case Name(column) if isinstance(types[column], Categorical):
+            raise _not_numbers(code, column)
+        case Applied(("==" | "!=") as symbol, sides):
+            for name, other in (sides, sides[::-1]):
+                if (
+                    isinstance(name, Name)
+                    and isinstance(other, Number)
+                    and isinstance(types[name.column], Categorical)
+                ):
+                    equal, column = symbol == "==", name.column
+                    return _level_test(code, column, other.value, equal, types[column])
+    if isinstance(expression, Applied):
+        operands = tuple(bound(code, operand, types) for operand in expression.operands)
+        return Applied(expression.symbol, operands)
+    return expression
+
+
+def _not_numbers(code: str, column: str) -> FormulaError:
+    return FormulaError(
+        f"factor {shown(code)}: {shown(column)} is declared with levels, not as a number; let it "
+        f'stand alone, or test for a level as in g == "a".'
+    )
+
+
+def _level_test(
+    code: str, column: str, level: str | float, equal: bool, kind: ColumnType
+) -> LevelTest:
+    """Find the place of the level that a test names."""
+    if not isinstance(kind, Categorical):
+        raise FormulaError(
+            f"factor {shown(code)}: {shown(column)} is not declared with levels, so no text can "
+            f"equal it; declare its levels in the schema, or compare it with a number."
+        )
+    if level not in kind.levels:
+        raise FormulaError(
+            f"factor {shown(code)}: {shown(str(level))} is not one of the declared levels of "
+            f"{shown(column)}; use a declared level, or add it to the schema."
+        )
+    return LevelTest(column, level, equal, list(kind.levels).index(level))
+
+
+def interval_of(code: str, expression: Expression, types: Types) -> Interval:
+    """Carry the schema's bounds to a factor."""
+    bounds = {}
+    for column in names(expression):
+        kind = types[column]
+        lo, hi = (kind.lo, kind.hi) if isinstance(kind, Numeric) else (0.0, 1.0)
+        bounds[column] = Interval(lo, hi)
+    try:
+        return expression.bounds(bounds)
+    except NotFiniteError as reason:
+        raise SchemaError(
+            f"factor {shown(code)} is not bounded under the declared bounds of "
+            f"{_listed(bounds)}: it holds {reason}. Declare bounds that keep clear of it."
+        ) from None
+
+
+def _spline(code: str, spec: Spline, columns: tuple[str, ...], types: Types) -> Measure:
+    """Bind a B-spline basis, whose columns lie in [0, 1] wherever it is defined."""
+    operand = bound(code, spec.operand, types)
+    interval = interval_of(code, operand, types)
+    slack = SPLINE_TOLERANCE * (spec.upper - spec.lower)
+    if interval.lo < spec.lower - slack or interval.hi > spec.upper + slack:
+        raise FormulaError(
+            f"factor {shown(code)}: under the declared bounds of {_listed(columns)} its argument "
+            f"reaches from {interval.lo:.6g} to {interval.hi:.6g}, outside lower_bound and "
+            f"upper_bound; widen these, or narrow the bounds in the schema."
+        )
+    order = spec.degree + 1
+    knots = np.sort(np.array([spec.lower, spec.upper] * order + list(spec.knots), dtype=np.float64))
+    first = 0 if spec.include_intercept else 1
+    bases = np.eye(len(knots) - order)[first:]
+
+    def values(cells: Cells) -> list[NDArray[np.float64]]:
+        from scipy.interpolate import splev  # slow to import, and seldom needed
+
+        x = np.asarray(operand.values(cells))
+        inside = (x >= spec.lower - slack) & (x <= spec.upper + slack)
+        x = np.where(inside, np.clip(x, spec.lower, spec.upper), spec.lower)
+        found = []
+        for basis in bases:
+            column = np.asarray(splev(x, (knots, basis, spec.degree)), dtype=np.float64)
+            column[~inside] = np.nan
+            found.append(column)
+        return found
+
+    return Measure(code, columns, (Interval(0.0, 1.0),) * len(bases), values)
 
 
 def coded_labels(code: str, spec: Labels, kind: ColumnType) -> Coded:
@@ -113,6 +339,7 @@ def coded_labels(code: str, spec: Labels, kind: ColumnType) -> Coded:
     """
     column = spec.column
     levels: tuple[Literal, ...]
+    codes: Callable[[Cells], NDArray[np.intp]]
     match kind:
         case Categorical(levels=declared):
             levels = declared if spec.levels is None else spec.levels
@@ -122,7 +349,7 @@ def coded_labels(code: str, spec: Labels, kind: ColumnType) -> Coded:
                     f"{shown(column)}; use declared levels, or add to the schema."
                 )
             if levels == declared:
-                codes = _stored_codes(column)
+                codes = itemgetter(column)
             else:
                 places = {level: place for place, level in enumerate(levels)}
                 codes = _recoded(column, [places.get(level, -1) for level in declared])
@@ -150,10 +377,6 @@ def coded_labels(code: str, spec: Labels, kind: ColumnType) -> Coded:
                 f"factor {shown(code)}: its reference is not one of its levels; name a level."
             )
     return Coded(code, (column,), levels, spec.coding, reference, codes)
-
-
-def _stored_codes(column: str) -> Callable[[Cells], NDArray[np.intp]]:
-    return lambda cells: cells[column]
 
 
 def _recoded(column: str, places: list[int]) -> Callable[[Cells], NDArray[np.intp]]:

@@ -4,36 +4,136 @@ Each function does to a row what depends on that row alone. Nothing here raises 
 (callers hold `numpy.errstate`): a cell without a legal value marks its row as incomplete, and the
 caller blanks such rows at the end.
 
-Tested in `tests/formula/test_design.py` and `tests/formula/test_leaks.py`.
+Groups
+------
+A column that is 0 but at one level of each factor of levels in it (treatment coding, full or
+reduced, times any numbers) belongs to a group: on each row the factors' levels say which one of the
+group's columns is not 0, and rows come with codes. See `dpreg.grouped`.
+
+The fast path
+-------------
+Most columns of a long table are numbers with bounds, scaled so that the bounds go to -1 and 1. For
+them the clip to the bounds can be left to the grid, which clips every cell to [-1, 1].
+
+Statement. For a `Straight` column and every cell x of the table but NaN, `to_grid` makes of
+(x - offset)/width the same number, bit for bit, as of what `clean_cells` and `scale` make of x.
+
+Proof. In floating point h(x) = (x - offset)/width never falls as x grows, and neither does the
+grid's g(h) = rint(2**20 clip(h, -1, 1)). Between the bounds lo and hi both ways are g(h(x)), since
+the clip of `scale` is the grid's own. Beyond them the long way gives g(h(lo)) or g(h(hi)), which
+are -2**20 and 2**20: `straight` takes no other column. For x < lo, infinite or not, g(h(x)) is at
+most g(h(lo)), and no less than -2**20; likewise above hi. QED
+
+Tested in `tests/formula/test_design.py`, `tests/formula/test_leaks.py`,
+`tests/formula/test_groups.py` and `tests/formula/test_straight.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpreg.formula.columns import Column
-from dpreg.formula.factors import Factor, Measure
-from dpreg.schema import Boolean, Categorical, ColumnType, Numeric
-
-__all__ = [
-    "Mask",
-    "Product",
-    "clean_cells",
-    "factor_values",
-    "multiplied",
-    "scale",
-    "scaled_by",
-    "store",
-]
+from dpreg.arrays import to_grid
+from dpreg.columns import Boolean, Categorical, ColumnType, Numeric
+from dpreg.errors import SchemaError, shown
+from dpreg.formula.expressions import Interval
+from dpreg.formula.factors import Coded, Factor, Measure
+from dpreg.grouped import Group, Layout, Slots
 
 Array = NDArray[Any]
 Float = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Values = Mapping[str, Any]
+"""Factors' values by their text: a list of columns, or the places of levels."""
+
+_LARGEST = 2.0**500
+_FEWEST = 16
+"""Columns of a group: fewer are sooner multiplied with the others, as numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of the row vector z: its name, bounds and scale.
+
+    Attributes
+    ----------
+    name : str
+        patsy's name, such as ``county[T.cc]``.
+    term : str
+        Name of the term it belongs to.
+    lo, hi : float
+        Public bounds of the column in its own units.
+    offset, width : float
+        stored = clip((raw - offset) / width, -1, 1). The response's width includes the clip c, so
+        its stored value is y / c.
+    levels : bool
+        Whether it is made of factors of levels alone: it has no other values than its codes.
+    """
+
+    name: str
+    term: str
+    lo: float
+    hi: float
+    offset: float
+    width: float
+    levels: bool = False
+
+
+def scaled_column(
+    name: str, term: str, interval: Interval, *, centered: bool, indicator: bool
+) -> Column:
+    """Scale a column by its bounds.
+
+    With the intercept kept (`centered`) the bounds [lo, hi] go to [-1, 1], so a column of two
+    values goes to -1 and +1. A column made of categorical factors alone, one of which has three
+    levels or more (`indicator`), stays as it is coded, 0/1 under treatment coding: it is divided
+    by its largest modulus, 1. Everything else, a product of a level and a number too, follows the
+    rule of its interval. Without the intercept every column is only divided: a model without the
+    intercept could not take up a shift.
+
+    Raises
+    ------
+    SchemaError
+        If the column has no width.
+    """
+    if centered and not indicator:
+        offset, width = interval.lo / 2 + interval.hi / 2, interval.hi / 2 - interval.lo / 2
+    else:
+        offset, width = 0.0, max(abs(interval.lo), abs(interval.hi))
+    if not width > 0:
+        raise SchemaError(
+            f"column {shown(name)} has no width under the declared bounds: widen the bounds of "
+            f"the columns in it, or leave it out."
+        )
+    return Column(name, term, interval.lo, interval.hi, offset, width)
+
+
+def scaled_response(name: str, interval: Interval, *, clip: Fraction, center: bool) -> Column:
+    """Scale the response by its bounds, its clip included in the width.
+
+    Raises
+    ------
+    SchemaError
+        If it has no width, or its square could leave float64.
+    """
+    column = scaled_column(name, name, interval, centered=center, indicator=False)
+    width = float(Fraction(column.width) * clip)
+    if not width > 0:
+        raise SchemaError(
+            f"response {shown(name)} times the clip has no width in float64: widen its bounds."
+        )
+    if not 1 / _LARGEST <= width <= _LARGEST:
+        raise SchemaError(
+            f"response {shown(name)}: half the width of its bounds must lie between 2**-500 and "
+            "2**500, since variances are squares of it: give it in another unit."
+        )
+    return Column(name, name, column.lo, column.hi, column.offset, width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +198,7 @@ def clean_cells(
 
 def factor_values(
     factors: Iterable[Factor], cells: Mapping[str, Array], complete: Mask
-) -> dict[str, list[Float] | NDArray[np.intp]]:
+) -> dict[str, Any]:
     """Compute factors on cleaned cells; rows where one has no value are struck from `complete`.
 
     Returns
@@ -106,7 +206,7 @@ def factor_values(
     dict of str to list of ndarray, or ndarray of intp
         A factor's columns, or the places of its levels (0 where it has none).
     """
-    values: dict[str, list[Float] | NDArray[np.intp]] = {}
+    values: dict[str, Any] = {}
     for factor in factors:
         if isinstance(factor, Measure):
             columns = factor.values(cells)
@@ -120,52 +220,236 @@ def factor_values(
     return values
 
 
-def _part(
-    part: tuple[str, int, Float | None], values: Mapping[str, list[Float] | NDArray[np.intp]]
-) -> Float:
-    code, place, levels = part
-    value = values[code]
-    if isinstance(value, list):
-        return value[place]
-    assert levels is not None
-    return levels[value]
-
-
-def multiplied(product: Product, values: Mapping[str, list[Float] | NDArray[np.intp]]) -> Float:
+def multiplied(product: Product, values: Values) -> Float:
     """Compute a raw design column, in the order in which patsy multiplies."""
-    result = _part(product.parts[0], values)
-    for part in product.parts[1:]:
-        result = result * _part(part, values)
-    return result
+    result: Any = None
+    for code, place, levels in product.parts:
+        part = values[code][place] if levels is None else levels[values[code]]
+        result = part if result is None else result * part
+    return np.asarray(result)
 
 
-def scale(raw: Float, column: Column, out: Float) -> None:
+def scale(raw: Float, offset: float | Float, width: float | Float, out: Float) -> None:
     """Write clip((raw - offset) / width, -1, 1) to `out`; NaN stays NaN."""
-    scaled_by(raw, column.offset, column.width, out)
-
-
-def scaled_by(raw: Float, offset: float | Float, width: float | Float, out: Float) -> None:
-    """Do as `scale`, with an offset and a width for each of the numbers."""
     np.subtract(raw, offset, out=out)
     np.divide(out, width, out=out)
     np.clip(out, -1.0, 1.0, out=out)
 
 
-def store(
-    product: Product,
-    values: Mapping[str, list[Float] | NDArray[np.intp]],
-    column: Column,
-    out: Float,
-) -> None:
+def store(product: Product, values: Values, column: Column, out: Float) -> None:
     """Write a scaled design column to `out`.
 
     A factor of levels on its own is scaled level by level: the same numbers, sooner.
     """
     code, _, levels = product.parts[0]
-    codes = values[code]
-    if len(product.parts) == 1 and levels is not None and not isinstance(codes, list):
+    if len(product.parts) == 1 and levels is not None:
         table = np.empty_like(levels)
-        scale(levels, column, table)
-        np.take(table, codes, out=out, mode="clip")
+        scale(levels, column.offset, column.width, table)
+        np.take(table, values[code], out=out, mode="clip")
     else:
-        scale(multiplied(product, values), column, out)
+        scale(multiplied(product, values), column.offset, column.width, out)
+
+
+# ---- the fast path -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Straight:
+    """A column of the row vector that is a raw column, shifted and divided.
+
+    Attributes
+    ----------
+    raw : str
+        The raw column.
+    offset, width : float
+    """
+
+    raw: str
+    offset: float
+    width: float
+
+    def store(self, cells: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+        """Write the scaled cells, not clipped; NaN stays NaN."""
+        if self.offset:
+            cells = np.subtract(cells, self.offset, out=out)
+        np.divide(cells, self.width, out=out)
+
+
+@dataclass(frozen=True, slots=True)
+class ShortWay:
+    """Which columns of a design take the fast path, and what the others still need.
+
+    Attributes
+    ----------
+    columns : mapping of int to Straight
+        By their index into z.
+    types : mapping of str to ColumnType
+        Raw columns that have to be cleaned for the others.
+    factors : tuple of Factor
+        Factors that have to be computed for the others, the response's left out.
+    """
+
+    columns: Mapping[int, Straight]
+    types: Mapping[str, ColumnType]
+    factors: tuple[Factor, ...]
+
+
+def short_way(
+    products: Iterable[Product],
+    columns: Iterable[Column],
+    factors: Mapping[str, Factor],
+    response: tuple[Factor, Column],
+    types: Mapping[str, ColumnType],
+) -> ShortWay:
+    """Find the columns of a design that take the fast path.
+
+    Parameters
+    ----------
+    products, columns : iterables of Product and Column
+        Of z_1, ..., z_p.
+    factors : mapping of str to Factor
+        All that the products have parts of.
+    response : (Factor, Column)
+    types : mapping of str to ColumnType
+        How each raw column is read.
+    """
+    found: dict[int, Straight] = {}
+    needed: dict[str, Factor] = {}
+    last = 0
+    for last, (product, column) in enumerate(zip(products, columns, strict=True), 1):
+        alone = factors[product.parts[0][0]] if len(product.parts) == 1 else None
+        straight = None if alone is None else _straight(alone, column, types)
+        if straight is None:
+            needed |= {code: factors[code] for code, _, _ in product.parts}
+        else:
+            found[last] = straight
+    straight = _straight(*response, types)
+    if straight is not None:
+        found[last + 1] = straight
+    computed = [*needed.values(), *([response[0]] if straight is None else [])]
+    raw = {name for factor in computed for name in factor.columns}
+    cleaned = {name: kind for name, kind in types.items() if name in raw}
+    return ShortWay(found, cleaned, tuple(needed.values()))
+
+
+def _straight(factor: Factor, column: Column, types: Mapping[str, ColumnType]) -> Straight | None:
+    """Return how a column takes the fast path, where it may: see the module."""
+    if not isinstance(factor, Measure) or not factor.plain:
+        return None
+    (raw,) = factor.columns
+    kind = types[raw]
+    if not isinstance(kind, Numeric):
+        return None
+    found = Straight(raw, column.offset, column.width)
+    ends = np.empty(2)
+    with np.errstate(all="ignore"):
+        found.store(np.array([kind.lo, kind.hi]), ends)
+        top = to_grid(np.ones(1))[0]
+        return found if to_grid(ends).tolist() == [-top, top] else None
+
+
+# ---- groups --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CodedColumns:
+    """How rows make a group's codes and values.
+
+    Attributes
+    ----------
+    group : Group
+    factors : tuple of str
+        Factors of levels.
+    table : array, one axis a factor
+        The group's column at each combination of their levels; -1 where there is none.
+    numbers : tuple of (str, int)
+        Factors of numbers, and which of their columns, in the order in which patsy multiplies.
+    offset, width : (m,) array
+        Of the group's columns.
+    """
+
+    group: Group
+    factors: tuple[str, ...]
+    table: NDArray[np.intp]
+    numbers: tuple[tuple[str, int], ...]
+    offset: Float
+    width: Float
+
+    def slots(self, values: Mapping[str, Any], complete: Mask) -> Slots:
+        """Make the codes and values of some rows, from their factors' values."""
+        found = self.table[tuple(values[code] for code in self.factors)]
+        codes = np.where(complete, found, -1)
+        if not self.numbers:
+            return Slots(codes, None)
+        parts = tuple((code, place, None) for code, place in self.numbers)
+        raw = multiplied(Product("", parts), values)
+        stored = np.empty(len(codes))
+        scale(raw, self.offset[codes], self.width[codes], stored)
+        return Slots(codes, stored)
+
+
+def coded_columns(
+    products: Sequence[Product], columns: Sequence[Column], factors: Mapping[str, Factor]
+) -> tuple[CodedColumns, ...]:
+    """Find the groups among a design's columns.
+
+    Parameters
+    ----------
+    products, columns : sequences of Product and Column
+        Of z_1, ..., z_p.
+    factors : mapping of str to Factor
+    """
+    members: dict[tuple[tuple[str, int | None], ...], dict[tuple[int, ...], int]] = {}
+    for place, product in enumerate(products, 1):
+        parts: list[tuple[str, int | None]] = []
+        levels: list[int] = []
+        for code, own, indicator in product.parts:
+            if indicator is None:
+                parts.append((code, own))
+                continue
+            parts.append((code, None))
+            levels.append(_only_level(indicator))
+        if levels and min(levels) >= 0:
+            members.setdefault(tuple(parts), {}).setdefault(tuple(levels), place)
+    return tuple(
+        _made(key, group, columns, factors)
+        for key, group in members.items()
+        if len(group) >= _FEWEST
+    )
+
+
+def layout_of_columns(size: int, coded: Sequence[CodedColumns]) -> Layout:
+    """Lay out the moments of D = `size` columns, some of them in groups."""
+    groups = tuple(one.group for one in coded)
+    grouped = np.concatenate([np.zeros(0, dtype=np.int64), *(one.places for one in groups)])
+    return Layout(size, np.setdiff1d(np.arange(size), grouped), groups)
+
+
+def _only_level(indicator: Float) -> int:
+    """Return the one level at which a column is 1 and not 0; -1 where it is not such a column."""
+    level = int(indicator.argmax())
+    return level if indicator[level] == 1 and np.count_nonzero(indicator) == 1 else -1
+
+
+def _made(
+    parts: tuple[tuple[str, int | None], ...],
+    members: Mapping[tuple[int, ...], int],
+    columns: Sequence[Column],
+    factors: Mapping[str, Factor],
+) -> CodedColumns:
+    labels = tuple(code for code, place in parts if place is None)
+    numbers = tuple((code, place) for code, place in parts if place is not None)
+    sizes = [len(one.levels) for one in map(factors.get, labels) if isinstance(one, Coded)]
+    table = np.full(math.prod(sizes), -1, dtype=np.intp)
+    table[np.ravel_multi_index(np.array(list(members)).T, sizes)] = np.arange(len(members))
+    places = np.array(list(members.values()), dtype=np.int64)
+    own = [columns[place - 1] for place in places]
+    offset = np.array([column.offset for column in own])
+    width = np.array([column.width for column in own])
+    rest, named = np.empty(len(own)), np.empty(len(own))
+    scale(np.zeros(len(own)), offset, width, rest)
+    scale(np.ones(len(own)), offset, width, named)
+    cells = to_grid(rest).astype(np.int64)
+    steps = None if numbers else to_grid(named).astype(np.int64) - cells
+    group = Group(places, cells, steps)
+    return CodedColumns(group, labels, table.reshape(sizes), numbers, offset, width)

@@ -1,8 +1,10 @@
-"""Expressions: formula text to a closed tree of nodes, or a refusal.
+"""The allowlist: what a factor of a formula may say.
 
-A factor's text is parsed by `ast` and rebuilt from scratch out of the nodes of
-`dpreg.formula.expressions`. No formula text is ever compiled or evaluated, so a formula sees no
-variable, builtin or attribute of Python: the environment is closed because there is none.
+A factor is an expression, ``C(...)`` or ``bs(...)``. Its text is parsed by `ast` and rebuilt from
+scratch out of the nodes of `dpreg.formula.expressions`; whatever else it says is refused with its
+reason and a fix. No formula text is ever compiled or evaluated, so a formula sees no variable,
+builtin or attribute of Python: the environment is closed because there is none. Only the formula's
+own text has a part in what is raised here; neither rows nor schema are known yet.
 
 Tested in `tests/formula/test_check.py`.
 """
@@ -10,49 +12,131 @@ Tested in `tests/formula/test_check.py`.
 from __future__ import annotations
 
 import ast
+import itertools
 import math
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, NoReturn
 
 import numpy as np
 
+from dpreg.errors import FormulaError, shown
 from dpreg.formula.expressions import (
-    ARITHMETIC,
+    COMPARISONS,
     FUNCTIONS,
-    Arithmetic,
-    Comparison,
+    OPERATIONS,
+    Applied,
     Expression,
-    Function,
     LevelTest,
     Name,
-    Negation,
     Number,
 )
-from dpreg.formula.refusals import ARITHMETIC_MENDS, function_refusal, node_refusal
 from dpreg.running import silenced
-
-__all__ = ["RefusedError", "is_call", "only_argument", "parsed", "read_expression", "refuse"]
 
 MAX_LENGTH: Final = 2_000
 """Longest text of one factor, in characters."""
 MAX_DEPTH: Final = 100
 """Deepest nesting of one factor."""
+MAX_DEGREE: Final = 5
+"""Highest degree of a spline: what FITPACK offers."""
 
-_ARITHMETIC: Final[dict[type[ast.operator], str]] = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-    ast.Pow: "**",
+ALLOWED: Final = (
+    "a factor may hold declared columns, numbers, + - * / **, comparisons, "
+    "np.log, np.log1p, np.exp, np.sqrt, np.abs, I(), Q(), C(), and bs() with literal knots and "
+    "bounds"
+)
+
+_BEFOREHAND: Final = "compute such a column beforehand and declare its bounds"
+_SCALED: Final = "write the column itself: dpreg scales every column by its declared bounds"
+_SPLINE: Final = (
+    "write bs(x, knots=[2, 5], lower_bound=0, upper_bound=9) with public numbers instead"
+)
+
+ARITHMETIC_MENDS: Final[dict[type[ast.operator], tuple[str, str]]] = {
+    ast.Mod: ("the remainder % is not offered", _BEFOREHAND),
+    ast.FloorDiv: ("the whole division // is not offered", _BEFOREHAND),
+    ast.MatMult: ("the matrix product @ mixes rows", "write products of columns with *"),
+    ast.BitAnd: ("& is not offered", "multiply comparisons: (x > 1) * (z < 2)"),
+    ast.BitOr: ("| is not offered", "compare a sum of comparisons: (x > 1) + (z < 2) > 0"),
+    ast.BitXor: ("^ is not offered", "write ** for a power"),
+    ast.LShift: ("<< is not offered", "write * 2 ** k"),
+    ast.RShift: (">> is not offered", "write / 2 ** k"),
 }
-_COMPARISONS: Final[dict[type[ast.cmpop], str]] = {
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.Eq: "==",
-    ast.NotEq: "!=",
+
+_STATEFUL: Final = "{name} learns from all the rows"
+_FUNCTIONS: Final[dict[str, tuple[str, str]]] = {
+    **dict.fromkeys(("center", "standardize", "scale", "demean"), (_STATEFUL, _SCALED)),
+    **dict.fromkeys(("cr", "cc", "te", "ns", "s"), (_STATEFUL, _SPLINE)),
+    "bs": ("bs() inside another expression is not offered", "let it stand alone as a factor"),
+    "C": ("C() inside another expression is not offered", "let it stand alone as a factor"),
+    "poly": ("{name} learns from all the rows", "write powers: x + I(x**2)"),
+    **dict.fromkeys(
+        ("max", "min", "sum", "mean", "median", "std", "var", "sort", "rank", "cumsum", "diff"),
+        (
+            "{name} looks across rows, and a row may be read on its own only",
+            "use a public number in its place, or " + _BEFOREHAND,
+        ),
+    ),
+    **{
+        name: ("{name} is not known by that name", f"write np.{name}(x)")
+        for name in ("log", "log1p", "exp", "sqrt")
+    },
+    "abs": ("{name} is not known by that name", "write np.abs(x)"),
 }
+
+_NODES: Final[dict[type[ast.expr], tuple[str, str]]] = {
+    ast.Attribute: ("it reaches for an attribute", ALLOWED),
+    ast.Subscript: (
+        "it picks rows or items by index, and a row may be read on its own only",
+        "write the column itself",
+    ),
+    ast.Lambda: ("it defines a function", ALLOWED),
+    ast.NamedExpr: ("it assigns a name", "write the expression in full where it is needed"),
+    ast.JoinedStr: ("it formats a text", 'write Q("name") with a literal name'),
+    ast.IfExp: ("it branches", "multiply by a comparison: (x > 1) * z"),
+    ast.BoolOp: ("`and` and `or` are not offered", "multiply comparisons: (x > 1) * (z < 2)"),
+    ast.UnaryOp: ("`not` and ~ are not offered", "turn the comparison around"),
+    ast.Starred: ("it unpacks arguments", ALLOWED),
+}
+
+
+_ARITHMETIC: Final = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
+_COMPARED: Final = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
+_COMPARISONS: Final = dict(zip(_COMPARED, COMPARISONS, strict=True))
+
+
+Literal = str | bool | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """``C(column, contrast, levels=[...])``.
+
+    `levels` is None where the schema's list stands; `reference` is None for the first level.
+    `coding` is "treatment" or "sum".
+    """
+
+    column: str
+    levels: tuple[Literal, ...] | None
+    coding: str
+    reference: Literal | None
+
+
+@dataclass(frozen=True, slots=True)
+class Spline:
+    """``bs(x, knots=[...], lower_bound=..., upper_bound=...)`` with every constant literal."""
+
+    operand: Expression
+    knots: tuple[float, ...]
+    degree: int
+    include_intercept: bool
+    lower: float
+    upper: float
+
+
+Spec = Expression | Labels | Spline
+"""What a factor's text says, before the schema is known."""
 
 
 class RefusedError(Exception):
@@ -106,20 +190,19 @@ def read_expression(node: ast.expr) -> Expression:
         case ast.Name(id=name):
             return Name(name)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            inner = read_expression(operand)
-            return Number(-inner.value) if isinstance(inner, Number) else Negation(inner)
+            return _applied("negative", read_expression(operand))
         case ast.UnaryOp(op=ast.UAdd(), operand=operand):
             return read_expression(operand)
         case ast.BinOp(left=left, op=op, right=right):
             symbol = _ARITHMETIC.get(type(op))
             if symbol is None:
                 refuse(*ARITHMETIC_MENDS[type(op)])
-            return _arithmetic(symbol, read_expression(left), read_expression(right))
+            return _applied(symbol, read_expression(left), read_expression(right))
         case ast.Compare():
             return _comparison(node)
         case ast.Call():
             return _call(node)
-    refuse(*node_refusal(node))
+    refuse(*_NODES.get(type(node), (f"it holds Python's {type(node).__name__}", ALLOWED)))
 
 
 def _number(value: object) -> float:
@@ -144,13 +227,13 @@ def _finite(number: float) -> float:
     return number
 
 
-def _arithmetic(symbol: str, left: Expression, right: Expression) -> Expression:
-    """Join two operands; of two constants, compute the result at once."""
-    if isinstance(left, Number) and isinstance(right, Number):
-        with np.errstate(all="ignore"):
-            folded = ARITHMETIC[symbol](np.float64(left.value), np.float64(right.value))
-        return Number(_finite(float(folded)))
-    return Arithmetic(symbol, left, right)
+def _applied(symbol: str, *operands: Expression) -> Expression:
+    """Join operands; of constants, compute the result at once."""
+    constants = [np.float64(one.value) for one in operands if isinstance(one, Number)]
+    if len(constants) < len(operands):
+        return Applied(symbol, operands)
+    with np.errstate(all="ignore"):
+        return Number(_finite(float(OPERATIONS[symbol][0](*constants))))
 
 
 def _comparison(node: ast.Compare) -> Expression:
@@ -176,7 +259,7 @@ def _comparison(node: ast.Compare) -> Expression:
     left, right = read_expression(sides[0]), read_expression(sides[1])
     if isinstance(left, Number) and isinstance(right, Number):
         refuse("it compares two constants", "compare a column with a number")
-    return Comparison(symbol, left, right)
+    return Applied(symbol, (left, right))
 
 
 def _call(node: ast.Call) -> Expression:
@@ -190,9 +273,175 @@ def _call(node: ast.Call) -> Expression:
                 refuse("Q() takes a column's name as a literal text", 'write Q("name")')
             return Name(argument.value)
         case ast.Attribute(value=ast.Name(id="np"), attr=name) if name in FUNCTIONS:
-            inner = read_expression(only_argument(node, f"np.{name}"))
-            if isinstance(inner, Number):
-                with np.errstate(all="ignore"):
-                    return Number(_finite(float(FUNCTIONS[name][0](inner.value))))
-            return Function(name, inner)
-    refuse(*function_refusal(node.func))
+            return _applied(name, read_expression(only_argument(node, f"np.{name}")))
+    refuse(*_function_refusal(node.func))
+
+
+def _function_refusal(function: ast.expr) -> tuple[str, str]:
+    """Say why a call is refused, and what to write instead.
+
+    Parameters
+    ----------
+    function : ast.expr
+        What stands before the opening bracket.
+
+    Returns
+    -------
+    reason, mend : str
+    """
+    match function:
+        case ast.Name(id=name):
+            shown = known = name
+        case ast.Attribute(value=ast.Name(id=owner), attr=known):
+            shown = f"{owner}.{known}"
+            if owner == "np" and known in ("log10", "log2"):
+                return f"{shown} is not offered", "write np.log(x) / np.log(10), or the like"
+            if owner not in ("np", "numpy", "math"):
+                return "it calls a method of a column", ALLOWED
+        case _:
+            return "it calls something that has no plain name", ALLOWED
+    reason, mend = _FUNCTIONS.get(known, ("the function {name} is not offered", ALLOWED))
+    return reason.format(name=shown[:60]), mend
+
+
+@lru_cache(maxsize=4096)  # a call reads its formula several times
+def read_factor(code: str) -> Spec:
+    """Read one factor of a formula.
+
+    Parameters
+    ----------
+    code : str
+        The factor's text, as it stands in the formula.
+
+    Returns
+    -------
+    Expression, Labels or Spline
+
+    Raises
+    ------
+    FormulaError
+        If the text holds anything but the allowlist of `dpreg.formula.syntax.ALLOWED`. The
+        message names the factor, the reason and what to write instead.
+    """
+    try:
+        return _factor(parsed(code))
+    except RefusedError as refused:
+        raise FormulaError(f"factor {shown(code)}: {refused}.") from None
+
+
+def _factor(node: ast.expr) -> Spec:
+    """Tell the three kinds of factor apart."""
+    while is_call(node, "I"):
+        node = only_argument(node, "I")
+    if is_call(node, "C"):
+        return _labels(node)
+    if is_call(node, "bs"):
+        return _spline(node)
+    expression = read_expression(node)
+    if isinstance(expression, Number):
+        refuse("it reads no column", "leave it out, or write 1 or 0 for the intercept")
+    return expression
+
+
+def _labels(node: ast.expr) -> Labels:
+    """Read ``C(column[, contrast][, levels])``."""
+    given = _arguments(node, "C", ("data", "contrast", "levels"))
+    column = read_expression(given["data"]) if "data" in given else None
+    if not isinstance(column, Name):
+        refuse("C() takes one raw column", "write C(g), or C(x, levels=[1, 2, 3])")
+    levels = None
+    if "levels" in given:
+        levels = _literals(given["levels"], "levels")
+        if len(levels) < 2 or len(set(levels)) < len(levels):
+            refuse("levels needs two different levels at least", 'write levels=["a", "b"]')
+    coding, reference = _contrast(given.get("contrast"))
+    return Labels(column.column, levels, coding, reference)
+
+
+def _contrast(node: ast.expr | None) -> tuple[str, Literal | None]:
+    """Read ``Treatment``, ``Treatment(reference=...)`` or ``Sum``."""
+    if node is None:
+        return "treatment", None
+    if isinstance(node, ast.Name) and node.id in ("Treatment", "Sum"):
+        return node.id.lower(), None
+    if is_call(node, "Sum") and not _arguments(node, "Sum", ()):
+        return "sum", None
+    if is_call(node, "Treatment"):
+        given = _arguments(node, "Treatment", ("reference",))
+        return "treatment", _literal(given["reference"]) if given else None
+    refuse("its contrast is not one that dpreg offers", "write Treatment(reference=...) or Sum")
+
+
+def _spline(node: ast.expr) -> Spline:
+    """Read ``bs()``; whatever is not literal would have to be learnt from the rows."""
+    mend = "write bs(x, knots=[2, 5], degree=3, lower_bound=0, upper_bound=9) with public numbers"
+    options = ("knots", "degree", "include_intercept", "lower_bound", "upper_bound")
+    if isinstance(node, ast.Call) and (
+        len(node.args) > 1 or any(word.arg == "df" for word in node.keywords)
+    ):
+        refuse("bs() with df takes its knots from the rows", mend)
+    given = _arguments(node, "bs", ("x", *options))
+    missing = [name for name in ("x", "knots", "lower_bound", "upper_bound") if name not in given]
+    if missing:
+        refuse(f"bs() without {' and '.join(missing)} would take them from the rows", mend)
+    if not isinstance(given["knots"], ast.List | ast.Tuple):
+        refuse("knots is not a literal list", mend)
+    knots = tuple(sorted(_constant(item, mend) for item in given["knots"].elts))
+    lower, upper = (_constant(given[name], mend) for name in ("lower_bound", "upper_bound"))
+    walls = (lower, *knots, upper)
+    if any(not a < b for a, b in itertools.pairwise(walls)):
+        refuse("its knots are not different numbers inside its bounds", mend)
+    degree = _constant(given["degree"], mend) if "degree" in given else 3.0
+    if not (degree.is_integer() and 0 <= degree <= MAX_DEGREE):
+        refuse(f"its degree is not a whole number from 0 to {MAX_DEGREE}", mend)
+    intercept = False
+    if "include_intercept" in given:
+        flag = _literal(given["include_intercept"])
+        if not isinstance(flag, bool):
+            refuse("include_intercept is not True or False", mend)
+        intercept = flag
+    if not knots and degree == 0 and not intercept:
+        refuse("it has no columns", mend)
+    operand = read_expression(given["x"])
+    if isinstance(operand, Number):
+        refuse("it reads no column", mend)
+    return Spline(operand, knots, int(degree), intercept, lower, upper)
+
+
+def _constant(node: ast.expr, mend: str) -> float:
+    """Read an expression that has to be a constant."""
+    expression = read_expression(node)
+    if not isinstance(expression, Number):
+        refuse("its knots, degree and bounds have to be literal numbers", mend)
+    return expression.value
+
+
+def _arguments(node: ast.expr, name: str, allowed: tuple[str, ...]) -> dict[str, ast.expr]:
+    """Match the arguments of a call to names; no stars, no repeated or unknown ones."""
+    if not isinstance(node, ast.Call):
+        refuse(f"{name} is not called", f"write {name}(...)")
+    mend = f"it takes {', '.join(allowed) or 'no arguments'}"
+    if len(node.args) > len(allowed) or any(isinstance(a, ast.Starred) for a in node.args):
+        refuse(f"{name}() has an argument that dpreg does not offer", mend)
+    given = dict(zip(allowed, node.args, strict=False))
+    for word in node.keywords:
+        if word.arg is None or word.arg not in allowed or word.arg in given:
+            refuse(f"{name}() has an argument that dpreg does not offer", mend)
+        given[word.arg] = word.value
+    return given
+
+
+def _literals(node: ast.expr, name: str) -> tuple[Literal, ...]:
+    if not isinstance(node, ast.List | ast.Tuple):
+        refuse(f"{name} is not a literal list", f'write {name}=["a", "b"]')
+    return tuple(_literal(item) for item in node.elts)
+
+
+def _literal(node: ast.expr) -> Literal:
+    """Read one literal text, truth or number; whole floats become integers, as in a schema."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str | bool):
+        return node.value
+    expression = read_expression(node)
+    if not isinstance(expression, Number):
+        refuse("it holds a variable where a literal belongs", f"write it out: {ALLOWED}")
+    return int(expression.value) if expression.value.is_integer() else expression.value

@@ -26,11 +26,9 @@ from patsy.eval import EvalEnvironment
 from patsy.parse_formula import parse_formula
 
 from dpreg.errors import FormulaError, shown
-from dpreg.formula.factors import Coded, Factor, Measure
+from dpreg.formula.factors import Factor, Measure
 from dpreg.formula.rows import Product
 from dpreg.running import silenced
-
-__all__ = ["CodedTerm", "FormulaTerms", "code_terms", "read_terms"]
 
 MAX_LENGTH: Final = 100_000
 """Longest formula, in characters."""
@@ -299,29 +297,20 @@ def _products(
     """Yield the parts of each column of a subterm, the first factor's columns running fastest."""
     choices: list[list[tuple[str, int, NDArray[np.float64] | None]]] = []
     for factor in subterm.factors:
-        code = factor.name()
-        if isinstance(factors[code], Coded):
-            coding = subterm.contrast_matrices[factor]
-            if isinstance(coding, _Indicators):
-                choices.append([(code, j, coding.column(j)) for j in range(len(coding.ones))])
-                continue
-            matrix = np.asarray(coding.matrix, dtype=np.float64)
-            choices.append([(code, j, matrix[:, j].copy()) for j in range(matrix.shape[1])])
+        code, coding = factor.name(), subterm.contrast_matrices.get(factor)
+        columns: list[NDArray[np.float64] | None]
+        if coding is None:
+            columns = [None] * _width(factors[code])
+        elif isinstance(coding, _Indicators):
+            columns = [coding.column(place) for place in range(len(coding.ones))]
         else:
-            choices.append([(code, j, None) for j in range(_width(factors[code]))])
+            columns = [*np.array(coding.matrix, dtype=np.float64, order="F").T]
+        choices.append([(code, place, column) for place, column in enumerate(columns)])
     for product in itertools.product(*reversed(choices)):
         yield product[::-1]
 
 
 def _exclusive(subterm: Any) -> bool:
     """Whether a subterm's columns are 0/1 with at most one that is not zero."""
-    for factor in subterm.factors:
-        if factor not in subterm.contrast_matrices:
-            return False
-        coding = subterm.contrast_matrices[factor]
-        if isinstance(coding, _Indicators):
-            continue
-        matrix = np.asarray(coding.matrix)
-        if not (np.isin(matrix, (0.0, 1.0)).all() and (matrix.sum(axis=1) <= 1).all()):
-            return False
-    return True
+    codings = (subterm.contrast_matrices.get(factor) for factor in subterm.factors)
+    return all(isinstance(coding, _Indicators) for coding in codings)

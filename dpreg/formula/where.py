@@ -18,7 +18,7 @@ not; none of it is ever evaluated as Python.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -27,47 +27,13 @@ from numpy.typing import NDArray
 
 from dpreg.columns import Boolean, Categorical, ColumnType, Numeric, Unbounded
 from dpreg.errors import ArgumentError, DpregError, SchemaError, did_you_mean, shown
-from dpreg.formula.bind import bound, interval_of
-from dpreg.formula.expressions import Expression, Name, names
+from dpreg.formula.expressions import Applied, Expression, Name, names
+from dpreg.formula.factors import bound, interval_of
 from dpreg.formula.rows import clean_cells
 from dpreg.formula.syntax import RefusedError, parsed, read_expression, refuse
 from dpreg.schema import Schema
 
-__all__ = ["Where", "where_of"]
-
-_JOINS: Final[dict[type[ast.AST], bool]] = {
-    ast.And: True,
-    ast.BitAnd: True,
-    ast.Or: False,
-    ast.BitOr: False,
-}
-"""What joins tests, and whether all must hold."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Not:
-    part: _Part
-
-    def values(self, cells: Mapping[str, NDArray[Any]]) -> Any:
-        return 1.0 - self.part.values(cells)
-
-
-@dataclass(frozen=True, slots=True)
-class _Joined:
-    """Tests of which all or any must hold; NaN where one of them has no value."""
-
-    every: bool
-    parts: tuple[_Part, ...]
-
-    def values(self, cells: Mapping[str, NDArray[Any]]) -> Any:
-        join = np.minimum if self.every else np.maximum
-        found = self.parts[0].values(cells)
-        for part in self.parts[1:]:
-            found = join(found, part.values(cells))
-        return found
-
-
-_Part = Expression | _Not | _Joined
+_JOINS: Final = {ast.And: "and", ast.BitAnd: "and", ast.Or: "or", ast.BitOr: "or"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +50,7 @@ class Where:
 
     text: str
     columns: Mapping[str, ColumnType]
-    _part: _Part
+    _test: Expression
 
     def read_with(self, columns: Mapping[str, ColumnType]) -> dict[str, ColumnType]:
         """Return what is to be read of the table: a call's columns and the test's own.
@@ -119,7 +85,7 @@ class Where:
         """Test each row of a chunk; numbers are clipped to their declared bounds first."""
         with np.errstate(all="ignore"):
             cells, complete = clean_cells(chunk, self.columns, clipped=True)
-            return np.asarray(complete & (self._part.values(cells) == 1.0))
+            return np.asarray(complete & (self._test.values(cells) == 1.0))
 
 
 def where_of(where: object, schema: Schema) -> Where | None:
@@ -147,11 +113,11 @@ def where_of(where: object, schema: Schema) -> Where | None:
             f"got {shown(where)}. A mask of the rows would tell how many pass."
         )
     try:
-        part = _read(parsed(where))
+        test = _read(parsed(where))
     except RefusedError as reason:
         raise ArgumentError(f"where={shown(where)}: {reason}.") from None
     used: dict[str, ColumnType] = {}
-    for column in _columns(part):
+    for column in names(test):
         if column not in schema:
             near = did_you_mean(column, schema, "")
             raise SchemaError(
@@ -160,38 +126,47 @@ def where_of(where: object, schema: Schema) -> Where | None:
             )
         used[column] = schema[column]
     try:
-        part, (lowest, highest) = _bound(where, part, used)
+        test = bound(where, test, used)
+        _check_truths(where, test, used)
+        span = interval_of(where, test, used)
     except DpregError as reason:
         raise ArgumentError(str(reason).replace("factor ", "where=", 1)) from None
-    if lowest == highest:
-        rows = "every row" if highest else "no row"
+    if span.is_point:
+        rows = "every row" if span.hi else "no row"
         raise ArgumentError(
             f"where={shown(where)} holds of {rows}, since numbers are clipped to their declared "
             "bounds: leave it out, or correct it or the schema."
         )
-    return Where(where, used, part)
+    return Where(where, used, test)
 
 
-def _read(node: ast.expr) -> _Part:
+def _read(node: ast.expr) -> Expression:
     """Rebuild a test out of the allowed nodes."""
     match node:
         case ast.BoolOp(op=op, values=values):
-            return _Joined(_JOINS[type(op)], tuple(_read(value) for value in values))
+            return _joined(_JOINS[type(op)], [_read(value) for value in values])
         case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr() as op, right=right):
-            return _Joined(_JOINS[type(op)], (_read(left), _read(right)))
+            return _joined(_JOINS[type(op)], [_read(left), _read(right)])
         case ast.UnaryOp(op=ast.Not() | ast.Invert(), operand=operand):
-            return _Not(_read(operand))
+            return _not(_read(operand))
         case ast.Compare(left=left, ops=ops, comparators=rights):
-            lefts = [left, *rights]
-            tests = [_compared(*one) for one in zip(lefts, ops, rights, strict=False)]
-            return tests[0] if len(tests) == 1 else _Joined(True, tuple(tests))
+            tests = zip([left, *rights], ops, rights, strict=False)
+            return _joined("and", [_compared(*one) for one in tests])
     found = read_expression(node)
     if not isinstance(found, Name):
         refuse("it is a number and no test", "compare it, as in x > 0")
     return found
 
 
-def _compared(left: ast.expr, op: ast.cmpop, right: ast.expr) -> _Part:
+def _joined(symbol: str, tests: Sequence[Expression]) -> Expression:
+    return tests[0] if len(tests) == 1 else Applied(symbol, tuple(tests))
+
+
+def _not(test: Expression) -> Expression:
+    return Applied("not", (test,))
+
+
+def _compared(left: ast.expr, op: ast.cmpop, right: ast.expr) -> Expression:
     for side in (left, right):
         if isinstance(side, ast.BinOp) and isinstance(side.op, ast.BitAnd | ast.BitOr):
             refuse("& and | bind more tightly than comparisons", "write (x > 1) & (y < 2), or and")
@@ -199,43 +174,22 @@ def _compared(left: ast.expr, op: ast.cmpop, right: ast.expr) -> _Part:
             if not isinstance(op, ast.Eq | ast.NotEq):
                 refuse("it compares a truth by more than == and !=", "write flag, or not flag")
             other = _read(left if side is right else right)
-            return other if isinstance(op, ast.Eq) == side.value else _Not(other)
+            return other if isinstance(op, ast.Eq) == side.value else _not(other)
     if isinstance(op, ast.In | ast.NotIn):
         if not isinstance(right, ast.List | ast.Tuple | ast.Set) or not right.elts:
             refuse("what follows `in` is no list", "write g in ['a', 'b']")
-        any_of = tuple(_compared(left, ast.Eq(), one) for one in right.elts)
-        found: _Part = any_of[0] if len(any_of) == 1 else _Joined(False, any_of)
-        return found if isinstance(op, ast.In) else _Not(found)
+        found = _joined("or", [_compared(left, ast.Eq(), one) for one in right.elts])
+        return found if isinstance(op, ast.In) else _not(found)
     return read_expression(ast.Compare(left, [op], [right]))
 
 
-def _columns(part: _Part) -> tuple[str, ...]:
-    match part:
-        case _Not(inner):
-            return _columns(inner)
-        case _Joined(_, parts):
-            return tuple(name for one in parts for name in _columns(one))
-    return tuple(names(part))
-
-
-def _bound(
-    text: str, part: _Part, types: Mapping[str, ColumnType]
-) -> tuple[_Part, tuple[float, float]]:
-    """Join a test with its columns' types, and return between what its values lie."""
-    match part:
-        case _Not(inner):
-            found, (lowest, highest) = _bound(text, inner, types)
-            return _Not(found), (1 - highest, 1 - lowest)
-        case _Joined(every, parts):
-            both = [_bound(text, one, types) for one in parts]
-            join = min if every else max
-            ends = [join(end[k] for _, end in both) for k in (0, 1)]
-            return _Joined(every, tuple(one for one, _ in both)), (ends[0], ends[1])
-    test = bound(text, part, types)
-    if isinstance(test, Name) and not isinstance(types[test.column], Boolean):
+def _check_truths(text: str, test: Expression, types: Mapping[str, ColumnType]) -> None:
+    """Refuse a column that stands for a truth and is none."""
+    if isinstance(test, Applied) and test.symbol in ("and", "or", "not"):
+        for part in test.operands:
+            _check_truths(text, part, types)
+    elif isinstance(test, Name) and not isinstance(types[test.column], Boolean):
         raise ArgumentError(
             f"factor {shown(text)}: {shown(test.column)} is no truth; compare it, or declare it as "
             "bool."
         )
-    span = interval_of(text, test, types)
-    return test, (span.lo, span.hi)

@@ -10,9 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from dpreg.arrays import Floats
+from dpreg.arrays import CELL_BITS, Floats
 from dpreg.errors import ArgumentError
-from dpreg.grouped.grid import CELL_BITS
 
 _ONE: Final = 2.0**CELL_BITS
 

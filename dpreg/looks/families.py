@@ -31,8 +31,7 @@ from typing import ClassVar, Final, Protocol
 
 import numpy as np
 
-from dpreg.arrays import Floats
-from dpreg.grouped.grid import CELL_BITS
+from dpreg.arrays import CELL_BITS, Floats
 
 _INVERSE: Final = 1.4426950408889634  # by definition
 _HIGH: Final = 0.6931471803691238  # precision

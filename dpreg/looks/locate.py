@@ -32,8 +32,7 @@ from typing import Final
 
 import numpy as np
 
-from dpreg.arrays import Floats
-from dpreg.grouped.grid import CELL_BITS
+from dpreg.arrays import CELL_BITS, Floats
 from dpreg.looks.coordinates import Point, eigen, held, pseudo
 from dpreg.looks.described import Described
 from dpreg.looks.families import Binomial, Family

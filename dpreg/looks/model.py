@@ -14,13 +14,14 @@ from typing import Any, Final
 import numpy as np
 
 from dpreg.arrays import Floats
+from dpreg.columns import Boolean, Categorical, Numeric
 from dpreg.errors import ArgumentError, FormulaError, SchemaError, quotable, shown
 from dpreg.formula.design import Design, build_design
 from dpreg.formula.terms import read_terms
 from dpreg.looks.described import Described, Told
 from dpreg.looks.families import FAMILIES, family_of
 from dpreg.request import SelectionRequest, choice, positive, text
-from dpreg.schema import Boolean, Categorical, Numeric, Schema
+from dpreg.schema import Schema
 
 __all__ = ["Asked", "Model", "family_asked"]
 

@@ -59,11 +59,10 @@ from typing import Final
 
 import numpy as np
 
-from dpreg.arrays import Bools, Floats, Ints
+from dpreg.arrays import CELL_BITS, Bools, Floats, Ints, to_grid
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
-from dpreg.grouped.grid import CELL_BITS, to_grid
-from dpreg.grouped.vectors import Vectors, whole_rows
+from dpreg.grouped import Vectors, whole_rows
 from dpreg.looks.coordinates import Place
 from dpreg.looks.described import Described
 from dpreg.sources import Chunk

@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpreg.arrays import Floats
-from dpreg.grouped.grid import CELL_BITS
+from dpreg.arrays import CELL_BITS, Floats
+from dpreg.grouped import Vectors
 from dpreg.looks.coordinates import Place, Point, place_of, pseudo
 from dpreg.looks.described import Described
 from dpreg.looks.families import Family, Linear
@@ -37,7 +37,7 @@ from dpreg.looks.locate import farthest
 from dpreg.looks.plan import LookPlan, Opened
 from dpreg.looks.release import Box, Release
 from dpreg.looks.rows import PIECE, Rows
-from dpreg.moments import Moments, Vectors, read_moments
+from dpreg.moments import Moments, read_moments
 from dpreg.privacy.look_noise import FitNoise, GaussianLook, MatrixLaplaceLook
 from dpreg.privacy.proofs import CELL_UNITS
 from dpreg.sources import Chunk, Integers

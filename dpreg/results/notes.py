@@ -21,11 +21,12 @@ import numpy as np
 import pandas as pd
 
 from dpreg.arrays import Floats
+from dpreg.columns import Boolean, Categorical, Numeric
 from dpreg.estimation.tuning import TUNING
 from dpreg.privacy.budget import decimal_string
 from dpreg.privacy.noise import OBJECTIVE
 from dpreg.results.tables import has_errors, is_picture, mark
-from dpreg.schema import Boolean, Categorical, Numeric, Schema
+from dpreg.schema import Schema
 
 if TYPE_CHECKING:
     from dpreg.results.claim import PrivacyClaim

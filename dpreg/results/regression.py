@@ -38,7 +38,7 @@ from dpreg.results.summary import Summary
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from dpreg.formula.matrix import Design
+    from dpreg.formula.design import Design
 
 INTERVAL_METHODS: Final = ("noise-aware", "bootstrap")
 _OF_COLUMNS: Final = (

@@ -76,8 +76,8 @@ from typing import Final
 import flint
 import numpy as np
 
-from dpreg.arrays import Bools, Ints
-from dpreg.moments import MOMENT_BITS, Moments
+from dpreg.arrays import MOMENT_BITS, Bools, Ints
+from dpreg.moments import Moments
 from dpreg.privacy.balls import ball, ceiling, float_above
 from dpreg.privacy.proofs import score_grid, score_range
 from dpreg.privacy.protection import Protection, ScoreRange, VectorChange

@@ -41,9 +41,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 from scipy import linalg
 
-from dpreg.arrays import Bools, Floats, Ints
+from dpreg.arrays import MOMENT_BITS, Bools, Floats, Ints
 from dpreg.errors import ArgumentError
-from dpreg.moments import MOMENT_BITS, Moments
+from dpreg.moments import Moments
 from dpreg.privacy.balls import float_above
 from dpreg.privacy.budget import ALL_ROWS
 from dpreg.privacy.composition import DrawPlan

@@ -114,7 +114,7 @@ def _convolve(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
 
 
 class TermLike(Protocol):
-    """What a space needs to know of a design's term (`dpreg.formula.columns.Term` has it)."""
+    """What a space needs to know of a design's term (`dpreg.formula.design.Term` has it)."""
 
     @property
     def name(self) -> str:

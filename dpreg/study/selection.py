@@ -25,7 +25,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpreg.arrays import Bools, Floats, Ints
+from dpreg.arrays import MOMENT_BITS, Bools, Floats, Ints
 from dpreg.choice import choose
 from dpreg.errors import ArgumentError
 from dpreg.formula.design import Design
@@ -34,7 +34,7 @@ from dpreg.looks.families import Linear
 from dpreg.looks.loop import laws_for_choice, look
 from dpreg.looks.plan import LookPlan
 from dpreg.looks.table import Table
-from dpreg.moments import MOMENT_BITS, Moments, read_moments
+from dpreg.moments import Moments, read_moments
 from dpreg.privacy.account import Account
 from dpreg.privacy.mechanisms.choice import effective_t
 from dpreg.request import SelectionRequest

@@ -18,7 +18,7 @@ from dpreg.api import classic as classic_api
 from dpreg.api.aggregate import sample_aggregate
 from dpreg.api.classic import dp_mean, dp_quantile, dp_suffstats
 from dpreg.api.histogram import dp_histogram
-from dpreg.api.inputs import Columns, columns_of
+from dpreg.api.inputs import Choices, Columns, columns_of
 from dpreg.errors import ArgumentError, BudgetError, DataError, DpregError
 from dpreg.estimation import sums
 from dpreg.privacy.ledger import Ledger
@@ -439,7 +439,12 @@ def released_cells(rows, *, by, neighbors, contributions, degree, complete=False
     """The exact cells that a call would add noise to, and the noise that it fitted."""
     data = {"a": np.array([a for a, _ in rows]), "g": [g for _, g in rows]}
     declared = {name: SCHEMA[name] for name in data}
-    columns = columns_of("a", data, None, declared, "g" if by else None)
+    call = {
+        "x": "a", "data": data, "bounds": None, "schema": declared, "where": None,
+        "by": "g" if by else None, "progress": False, "eps": 1, "neighbors": neighbors,
+        "contributions": contributions, "person": None, "unsafe_seed": None,
+    }  # fmt: skip
+    columns = columns_of(call, Choices.of(call))
     coding, fitted = with_cost(sums.plan)(
         1, columns.lines, degree=degree, grouped=by, eps=Fraction(1), delta=Fraction(0),
         neighbors=neighbors, contributions=contributions, complete=complete,

@@ -10,7 +10,8 @@ from oracles import neighbours
 from oracles.neighbours import MECHANISMS, RELATIONS
 
 from dpreg import moments
-from dpreg.formula import matrix, rows
+from dpreg.formula import design as matrix
+from dpreg.formula import rows
 from dpreg.privacy import proofs as sensitivity
 from dpreg.privacy.mechanisms import choice
 from dpreg.privacy.protection import Protection

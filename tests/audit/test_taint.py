@@ -15,11 +15,11 @@ from oracles.recorded_calls import MATRIX as RECORDED
 from oracles.recorded_calls import run
 
 from dpreg.api import select as select_adaptive
+from dpreg.arrays import MOMENT_BITS
 from dpreg.choice import Choice, choose
 from dpreg.estimation import sums
 from dpreg.looks import table as looks
 from dpreg.looks.coordinates import place_of
-from dpreg.moments import MOMENT_BITS
 from dpreg.privacy.budget import Spend
 from dpreg.privacy.proofs import CELL_UNITS
 from dpreg.privacy.protection import Stability

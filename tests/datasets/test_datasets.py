@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dpreg import datasets
+from dpreg.columns import Boolean, Categorical, Numeric
 from dpreg.errors import ArgumentError, DatasetError, DpregError
-from dpreg.schema import Boolean, Categorical, Numeric
 
 FROM_FOLDER = {
     "prostate.csv": datasets.load_prostate,

@@ -9,6 +9,7 @@ import statsmodels.api as sm
 from oracles.accounts import release_gram
 from oracles.gram import equation_noise as slow_noise
 
+from dpreg.arrays import MOMENT_BITS
 from dpreg.estimation import inference as drawn
 from dpreg.estimation import inference as redraws
 from dpreg.estimation.gram import NoisyGram
@@ -20,7 +21,6 @@ from dpreg.estimation.inference import (
     noise_norm,
     to_user_units,
 )
-from dpreg.grouped.grid import MOMENT_BITS
 from dpreg.moments import Moments, accumulate
 from dpreg.privacy.proofs import layout
 

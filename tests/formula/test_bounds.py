@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpreg.columns import Numeric
 from dpreg.errors import DataError, DpregWarning, SchemaError
 from dpreg.formula.bounds import (
     _kept_within,
@@ -22,7 +23,7 @@ from dpreg.formula.design import build_design
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
-from dpreg.schema import Numeric, Schema
+from dpreg.schema import Schema
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader
 

@@ -7,8 +7,9 @@ import time
 import pytest
 
 from dpreg.errors import DpregError, FormulaError, SchemaError
-from dpreg.formula.check import Labels, Spline, Values, read_factor
 from dpreg.formula.design import build_design, undeclared
+from dpreg.formula.expressions import Expression
+from dpreg.formula.syntax import Labels, Spline, read_factor
 from dpreg.schema import Schema
 
 SCHEMA = Schema(
@@ -257,7 +258,7 @@ def test_accepted(factor):
 
 
 def test_specs_hold_what_was_written():
-    assert isinstance(read_factor("x + 1"), Values)
+    assert isinstance(read_factor("x + 1"), Expression)
     assert read_factor("C(g, Treatment('b'), levels=['a', 'b'])") == Labels(
         "g", ("a", "b"), "treatment", "b"
     )
@@ -383,4 +384,4 @@ def test_odd_literals_do_not_warn(parsed):
 def test_a_factor_longer_than_anyone_means_is_refused_unread():
     with pytest.raises(FormulaError, match="longer than 2000 characters"):
         read_factor("x" + " " * 2000)
-    assert isinstance(read_factor("x" + " " * 1999), Values)
+    assert isinstance(read_factor("x" + " " * 1999), Expression)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.design_rows import blocks
 
-from dpreg.formula import groups
+from dpreg.formula import rows as groups
 from dpreg.formula.design import Design, build_design
 from dpreg.moments import accumulate, accumulate_groups, read_moments
 from dpreg.privacy.mechanisms.coins import Coins

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpreg.formula import straight as room
+from dpreg.arrays import to_grid
+from dpreg.formula import rows as room
 from dpreg.formula.design import build_design
-from dpreg.moments import read_moments, to_grid
+from dpreg.moments import read_moments
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader
 

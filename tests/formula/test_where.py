@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpreg.columns import Unbounded
 from dpreg.errors import ArgumentError, DpregError
 from dpreg.formula.where import where_of
-from dpreg.schema import Schema, Unbounded
+from dpreg.schema import Schema
 from dpreg.sources import as_source
 
 SCHEMA = Schema(

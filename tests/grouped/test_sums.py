@@ -7,10 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpreg.grouped import sums as room
-from dpreg.grouped.cells import GroupedCells
-from dpreg.grouped.layout import Group, Layout, Slots
-from dpreg.grouped.sums import GroupSums
+from dpreg import grouped as room
+from dpreg.grouped import Group, GroupedCells, GroupSums, Layout, Slots
 
 ONE = 1 << 20
 

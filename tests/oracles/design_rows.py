@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dpreg.formula.matrix import Design
+from dpreg.formula.design import Design
 from dpreg.sources import LocalSource
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from dpreg.columns import Numeric
 from dpreg.looks.coordinates import Place, Point, place_of
 from dpreg.looks.described import Described, Told
 from dpreg.looks.families import Binomial, Linear, Poisson
 from dpreg.looks.rows import Rows
-from dpreg.schema import Numeric
 
 ONE, FULL = 2**20, 2**40
 

@@ -106,12 +106,11 @@ def test_of_a_file_too(other, tmp_path):
 @pytest.mark.parametrize("other", OTHERS[:4] + OTHERS[6:8], ids=repr)
 def test_of_dask_s_partitions_too(other):
     dask = pytest.importorskip("dask.dataframe")
-    from dpreg.sources.kept import kept_source
     from dpreg.sources.persons import Persons
 
     alone, beside = (pd.DataFrame({"who": cells, "y": 1.0}) for cells in ([17], [17, other]))
     frame = dask.from_map(lambda place: [alone, beside][place], [0, 1], meta=beside)
-    source = kept_source(as_source(frame), {}, Persons("who", 1, KEY))
+    source = as_source(frame).kept({}, Persons("who", 1, KEY))
     named = {spelling(17), spelling(other)} - {None}
     assert source.count() == len(named)
 

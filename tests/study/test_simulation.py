@@ -9,8 +9,9 @@ from oracles.bounds import score_range
 
 from benchmarks._figures import BETAS, figure, mechanism_table
 from dpreg.api.study import simulation_study
+from dpreg.arrays import MOMENT_BITS
 from dpreg.errors import ArgumentError
-from dpreg.moments import MOMENT_BITS, Moments
+from dpreg.moments import Moments
 from dpreg.privacy.proofs import score_grid
 from dpreg.selection.scoring.problem import Problem
 from dpreg.study import simulation

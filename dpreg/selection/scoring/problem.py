@@ -91,9 +91,9 @@ import numpy as np
 from flint import fmpq, fmpz_mat
 from numpy.typing import NDArray
 
-from dpreg.arrays import Bools, Floats, Ints, Objects, Places
+from dpreg.arrays import MOMENT_BITS, Bools, Floats, Ints, Objects, Places
 from dpreg.errors import ArgumentError
-from dpreg.moments import MOMENT_BITS, Moments
+from dpreg.moments import Moments
 from dpreg.privacy.balls import float_above, float_below
 from dpreg.privacy.proofs import score_grid
 from dpreg.selection.scoring.candidates import Candidates, correct, solve, solve_one, vertex_signs

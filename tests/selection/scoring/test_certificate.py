@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from oracles.l1_ball import RADII, random_moments
 
-from dpreg.moments import MOMENT_BITS, Moments
+from dpreg.arrays import MOMENT_BITS
+from dpreg.moments import Moments
 from dpreg.selection.scoring.candidates import Candidates, solve, tidy
 from dpreg.selection.scoring.problem import FloatForm, IntegerForm, ball_minimum, score_grid
 

@@ -12,8 +12,9 @@ import pytest
 from oracles.l1_ball import RADII, enumerate_faces, interior_point, random_moments
 from oracles.scores import quadratic_scores
 
+from dpreg.arrays import MOMENT_BITS
 from dpreg.errors import ArgumentError
-from dpreg.moments import MOMENT_BITS, Moments, accumulate
+from dpreg.moments import Moments, accumulate
 from dpreg.privacy.proofs import score_grid
 from dpreg.selection.scoring import problem as exact
 from dpreg.selection.scoring import problem as scores

@@ -1,0 +1,463 @@
+"""Exact moments of rows in which wide factors stand as codes, never as columns of 0 and 1.
+
+All columns of a *group* but one are the same number on every row that is complete: the scaled
+value of a raw 0. The code names the one that is not. A factor's 0/1 columns are such a group, and
+so are the products of a factor's columns and a number. `Layout` says which columns of a row vector
+are given by a code, `GroupSums` adds up such rows, and `GroupedCells` is what comes out: the same
+integers as those of dense rows, without most of their zeros.
+
+Statement. `GroupSums` returns, for each set of rows, the integers that `Layout` lays out, exactly.
+
+Proof. Cells are integers of at most 2**20 in modulus, what a named cell has more than the rest of
+its column at most 2**21. A summand is a product of two such numbers, at most 2**42 in modulus, and
+int64 holds the sum of 2**20 of them (at most 2**62). Where all rows of a group have the same
+`steps` what is summed is the other factor alone, at most 2**20 in modulus: a float64 holds the sum
+of 2**20 of these (at most 2**40) and each sum on the way. The steps are multiplied in at the end,
+in Python's integers where there are more than 2**20 rows. Sums that are not such counts are added
+to Python's integers at least every 2**20 rows. Sums of integers do not depend on their order. QED
+
+Tested in `tests/grouped/test_cells.py`, `tests/grouped/test_sums.py` and `tests/test_moments.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any, Protocol, overload, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from dpreg.arrays import CELL_BITS
+from dpreg.columns import ColumnType
+from dpreg.errors import ArgumentError
+from dpreg.sources import Chunk, Integers
+from dpreg.sources.base import added
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """Columns of which a row's code names one.
+
+    Attributes
+    ----------
+    places : (m,) array
+        Their indices into the row vector.
+    rest : (m,) array
+        The cell of each column, in units of 2**-20, on complete rows whose code names another.
+    steps : (m,) array or None
+        What the named column's cell has more than that, where it is the same on every row; None
+        where each row brings a value of its own.
+    """
+
+    places: NDArray[np.int64]
+    rest: NDArray[np.int64]
+    steps: NDArray[np.int64] | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slots:
+    """A group on some rows.
+
+    Attributes
+    ----------
+    codes : (rows,) array
+        Which of the group's columns; -1 where none, and on incomplete rows.
+    values : (rows,) array or None
+        Stored cell of the named column, not yet on the grid; None where the group has `steps`.
+    """
+
+    codes: NDArray[np.intp]
+    values: NDArray[np.float64] | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CodedRows:
+    """Some rows: the columns outside groups, (rows, k), and each group's codes."""
+
+    dense: NDArray[np.float64]
+    slots: tuple[Slots, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """Where the moments of coded rows lie in a vector of integers. Public.
+
+    The vector holds, in this order: the upper triangle of the k columns outside groups, row by row;
+    for each group its sums with each of those columns, m x k, and its sums of squares, m; for each
+    pair of groups their sums of products, m1 x m2. Sums of a group are of what the named cells have
+    more than `rest`.
+
+    Attributes
+    ----------
+    size : int
+        D, the cells of a row vector.
+    dense : (k,) array
+        Indices of the columns outside groups: the constant first, the response last.
+    groups : tuple of Group
+    """
+
+    size: int
+    dense: NDArray[np.int64]
+    groups: tuple[Group, ...]
+    pairs: tuple[tuple[int, int], ...] = field(init=False)
+    starts: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Lay out the parts one after the other."""
+        object.__setattr__(self, "pairs", tuple(combinations(range(len(self.groups)), 2)))
+        lengths = [np.prod(shape, dtype=int) for shape in self.shapes()]
+        object.__setattr__(self, "starts", tuple(np.cumsum([0, *lengths]).tolist()))
+
+    def shapes(self) -> Iterator[tuple[int, ...]]:
+        """Yield the shape of each part of the vector, in its order."""
+        k = len(self.dense)
+        yield (k * (k + 1) // 2,)
+        widths = [len(group.places) for group in self.groups]
+        for m in widths:
+            yield (m, k)
+            yield (m,)
+        for one, other in self.pairs:
+            yield (widths[one], widths[other])
+
+    @property
+    def length(self) -> int:
+        """Entries of the vector."""
+        return self.starts[-1]
+
+
+def plain_layout(size: int) -> Layout:
+    """Return the layout of rows without groups: one upper triangle."""
+    return Layout(size, np.arange(size), ())
+
+
+# ---- what makes rows -----------------------------------------------------------------------------
+
+
+class Vectors(Protocol):
+    """What makes row vectors, from public facts: a `Design`, for one. It is sent to the rows."""
+
+    @property
+    def types(self) -> Mapping[str, ColumnType]:
+        """What is read, and how."""
+
+    @property
+    def size(self) -> int:
+        """D, the cells of a row vector."""
+
+    def block(self, chunk: Chunk, /) -> NDArray[np.float64]:
+        """Make the vectors of some rows, (rows, D), each from its own row alone.
+
+        The array is fresh: who asked for it may write to it.
+        """
+
+
+@runtime_checkable
+class CodedVectors(Vectors, Protocol):
+    """Vectors that can leave wide factors as codes: the same moments, sooner."""
+
+    @property
+    def layout(self) -> Layout:
+        """Which columns are given by codes."""
+
+    def coded(self, chunk: Chunk, /) -> CodedRows:
+        """Make rows that `to_grid` makes the same of as of `block`'s. The arrays are fresh."""
+
+
+@runtime_checkable
+class GriddedVectors(Vectors, Protocol):
+    """Vectors that are made on the grid, and need no rounding."""
+
+    def cells(self, chunk: Chunk, /) -> NDArray[np.float64]:
+        """Make what `to_grid` would make of `block`'s rows, bit for bit. The array is fresh."""
+
+
+def layout_of(vectors: Vectors) -> Layout:
+    """Return where the moments of rows lie in a pass's vector."""
+    return vectors.layout if isinstance(vectors, CodedVectors) else plain_layout(vectors.size)
+
+
+def whole_rows(vectors: Vectors) -> Callable[[Chunk], NDArray[np.float64]]:
+    """Return what makes every column of some rows, for `to_grid` alone.
+
+    The same on the grid as `block`'s, and sooner made where no factor is left as codes. Its arrays
+    are fresh.
+    """
+    if not isinstance(vectors, CodedVectors) or vectors.layout.groups:
+        return vectors.block
+    coded = vectors.coded
+    return lambda chunk: coded(chunk).dense
+
+
+# ---- cells ---------------------------------------------------------------------------------------
+
+
+class GroupedCells(Sequence[tuple[int, ...]]):
+    """A symmetric matrix of exact integers, read row by row: a sequence of D tuples of D integers.
+
+    Equal to the tuple of its rows. Only what `Layout` asks for is held, so that a factor of
+    thousands of levels takes no room for the products of its columns with each other.
+
+    Parameters
+    ----------
+    layout : Layout
+    vector : ndarray of int64 or of object
+        As `layout` says.
+
+    Notes
+    -----
+    With c a row's constant (1 where complete) each column is z_j = rest_j c + u_j: rest_j is 0
+    outside groups, u_j is what the sums are of, and u_j u_k = 0 for two columns of one group. Hence
+
+        sum z_j z_k = rest_j rest_k n + rest_j sum u_k + rest_k sum u_j + sum u_j u_k.
+    """
+
+    __slots__ = ("_parts", "_rest", "_slot", "layout", "vector")
+
+    def __init__(self, layout: Layout, vector: Integers) -> None:
+        if len(vector) != layout.length:
+            raise ArgumentError("these moments are of other columns.")
+        self.layout = layout
+        self.vector = vector
+        ends = zip(layout.starts[:-1], layout.starts[1:], layout.shapes(), strict=True)
+        self._parts = [vector[start:end].reshape(shape) for start, end, shape in ends]
+        self._rest = np.zeros(layout.size, dtype=object)
+        self._slot: dict[int, tuple[int, int]] = {}
+        for number, group in enumerate(layout.groups):
+            self._rest[group.places] = group.rest
+            self._slot |= {
+                place: (number, slot) for slot, place in enumerate(group.places.tolist())
+            }
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[int]]) -> GroupedCells:
+        """Hold the rows of a symmetric matrix."""
+        triangle = [cell for place, row in enumerate(rows) for cell in row[place:]]
+        return cls(plain_layout(len(rows)), np.array(triangle, dtype=object))
+
+    def __len__(self) -> int:
+        """Return D."""
+        return self.layout.size
+
+    @overload
+    def __getitem__(self, place: int) -> tuple[int, ...]: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[tuple[int, ...], ...]: ...
+    def __getitem__(self, place: int | slice) -> Any:
+        """Return one row, or several."""
+        found = range(len(self))[place]
+        return self._row(found) if isinstance(found, int) else tuple(map(self._row, found))
+
+    def __eq__(self, other: object) -> bool:
+        """Compare the integers."""
+        if isinstance(other, GroupedCells) and self._alike(other.layout):
+            return bool((self.vector == other.vector).all())
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+
+    def __hash__(self) -> int:
+        """Hash as the tuple of the rows."""
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        """Show the rows, as a tuple of them is shown."""
+        return repr(tuple(self))
+
+    def __add__(self, other: GroupedCells) -> GroupedCells:
+        """Return the cells of both sets of rows together."""
+        if len(other) != len(self):
+            raise ArgumentError("moments of different columns do not add.")
+        if not self._alike(other.layout):
+            return GroupedCells.of(self) + GroupedCells.of(other)
+        return GroupedCells(self.layout, added([self.vector, other.vector]))
+
+    def __mul__(self, count: int) -> GroupedCells:
+        """Return the cells of the same rows, each seen `count` times."""
+        return GroupedCells(self.layout, self.vector.astype(object) * count)
+
+    def _alike(self, layout: Layout) -> bool:
+        plain = not (layout.groups or self.layout.groups) and layout.size == self.layout.size
+        return plain or layout is self.layout
+
+    def _row(self, place: int) -> tuple[int, ...]:
+        row = self._sums(place)
+        if self._rest.any():
+            sums = self._sums(0) >> CELL_BITS  # the constant's cell is 2**20
+            rest, own = self._rest[place], sums[place]
+            row = row + rest * (self._rest * (sums[0] >> CELL_BITS) + sums) + self._rest * own
+        return tuple(row.tolist())
+
+    def _sums(self, place: int) -> NDArray[np.object_]:
+        """Return sum u_j u_k of one column j and every k."""
+        layout, groups = self.layout, self.layout.groups
+        row = np.zeros(layout.size, dtype=object)
+        found = self._slot.get(place)
+        if found is None:
+            k, columns = len(layout.dense), np.arange(len(layout.dense))
+            at = int(np.searchsorted(layout.dense, place))
+            low, high = np.minimum(at, columns), np.maximum(at, columns)
+            row[layout.dense] = self._parts[0][low * k - low * (low + 1) // 2 + high]
+            for number, group in enumerate(groups):
+                row[group.places] = self._parts[1 + 2 * number][:, at]
+            return row
+        own, slot = found
+        row[layout.dense] = self._parts[1 + 2 * own][slot]
+        row[place] = int(self._parts[2 + 2 * own][slot])
+        for (one, other), table in zip(
+            layout.pairs, self._parts[1 + 2 * len(groups) :], strict=True
+        ):
+            if own == one:
+                row[groups[other].places] = table[slot]
+            elif own == other:
+                row[groups[one].places] = table[:, slot]
+        return row
+
+
+# ---- sums ----------------------------------------------------------------------------------------
+
+_MOST_ROWS = 1 << 20  # 2**20 products of at most 2**42 stay within int64
+
+
+class GroupSums:
+    """Adds up the part of the moments that the groups of columns have a share in.
+
+    Parameters
+    ----------
+    layout : Layout
+    sets : int
+        How many sets of rows are summed separately.
+    """
+
+    def __init__(self, layout: Layout, sets: int) -> None:
+        self._layout = layout
+        self._sets = sets
+        self._rows = self._pending = 0
+        self._partial = self._zeros(np.int64)
+        self._total: list[NDArray[Any]] | None = None
+
+    def add(
+        self,
+        cells: NDArray[np.float64],
+        slots: Sequence[Slots],
+        labels: NDArray[np.int64] | None = None,
+    ) -> None:
+        """Add some rows, at most 2**20.
+
+        Parameters
+        ----------
+        cells : (rows, k) array
+            The columns outside groups, whole numbers of 2**-20.
+        slots : sequence of Slots
+            Each group on these rows, values in whole numbers of 2**-20.
+        labels : (rows,) array, optional
+            The set of each row; None puts all into the first.
+        """
+        rows = len(cells)
+        if self._pending + rows > _MOST_ROWS:
+            self._flush()
+        first = np.zeros(rows, dtype=np.int64) if labels is None else labels
+        chosen = [self._chosen(number, one) for number, one in enumerate(slots)]
+        sums = iter(self._partial)
+        for group, slot, (places, codes, values) in zip(
+            self._layout.groups, slots, chosen, strict=True
+        ):
+            cross, squares = next(sums), next(sums)
+            width = len(group.places)
+            if group.steps is not None:
+                none = self._sets * width
+                _add_cells(cross, np.where(slot.codes < 0, none, first * width + slot.codes), cells)
+                continue
+            found = _selection(first[places] * width + codes, values, self._sets * width)
+            cross += (found @ cells[places].astype(np.int64)).reshape(cross.shape)
+            squares += (found @ values).reshape(squares.shape)
+        for one, other in self._layout.pairs:
+            table = next(sums)
+            _add_pairs(table, rows, first, chosen[one], chosen[other])
+        self._pending += rows
+        self._rows += rows
+
+    def vectors(self, triangles: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """Return the vector of each set, as `Layout` lays it out.
+
+        Parameters
+        ----------
+        triangles : sequence of arrays
+            The upper triangle of each set's columns outside groups.
+        """
+        if self._total is not None:
+            self._flush()
+        sums = self._partial if self._total is None else self._total
+        if self._rows > _MOST_ROWS:
+            sums = [one.astype(object) for one in sums]
+        groups = self._layout.groups
+        for number, group in enumerate(groups):
+            if group.steps is not None:
+                cross = sums[2 * number]
+                counts = cross[:, :, 0] >> 20
+                sums[2 * number + 1] = counts * group.steps**2
+                sums[2 * number] = cross * group.steps[:, None]
+        for place, (one, other) in enumerate(self._layout.pairs, 2 * len(groups)):
+            for steps, axis in ((groups[one].steps, 1), (groups[other].steps, 2)):
+                if steps is not None:
+                    shape = [1, 1, 1]
+                    shape[axis] = -1
+                    sums[place] = sums[place] * steps.reshape(shape)
+        return [
+            np.concatenate([triangle, *(one[row].ravel() for one in sums)])
+            for row, triangle in enumerate(triangles)
+        ]
+
+    def _zeros(self, dtype: Any) -> list[NDArray[Any]]:
+        _, *shapes = self._layout.shapes()
+        return [np.zeros((self._sets, *shape), dtype=dtype) for shape in shapes]
+
+    def _chosen(self, number: int, slots: Slots) -> tuple[Any, Any, Any]:
+        """Return the rows on which a group has a named column: places, codes, values above rest."""
+        places = np.flatnonzero(slots.codes >= 0)
+        codes = slots.codes[places]
+        if slots.values is None:
+            return places, codes, np.ones(len(places), dtype=np.int64)
+        values = slots.values[places].astype(np.int64)
+        return places, codes, values - self._layout.groups[number].rest[codes]
+
+    def _flush(self) -> None:
+        if all(group.steps is not None for group in self._layout.groups):
+            self._pending = 0  # counts and sums of cells: int64 holds those of 2**42 rows
+            return
+        if self._total is None:
+            self._total = self._zeros(object)
+        for total, partial in zip(self._total, self._partial, strict=True):
+            total += partial.astype(object)
+            partial[:] = 0
+        self._pending = 0
+
+
+def _add_cells(cross: Any, places: Any, cells: NDArray[np.float64]) -> None:
+    """Add each row's cells to the sums of its set and code; `places` past the last add nothing."""
+    sums = cross.reshape(-1, cross.shape[-1])
+    for column, cell in zip(sums.T, cells.T, strict=True):
+        column += np.bincount(places, cell, len(sums) + 1)[:-1].astype(np.int64)
+
+
+def _selection(rows: Any, values: Any, height: int) -> Any:
+    """Return the matrix that adds each of its columns, times its value, to one of its rows."""
+    count = len(rows)
+    # csr of the transpose, read as csc: one entry a row, so that nothing has to be sorted.
+    by_row = csr_array((values, rows, np.arange(count + 1)), shape=(count, height))
+    return by_row.T
+
+
+def _add_pairs(table: Any, rows: int, first: Any, one: Any, other: Any) -> None:
+    """Add products of two groups' values where both have a named column."""
+    _, height, width = table.shape
+    (places, codes, values), (places2, codes2, values2) = one, other
+    code = np.full(rows, -1)
+    value = np.zeros(rows, dtype=np.int64)
+    code[places2], value[places2] = codes2, values2
+    there = code[places] >= 0
+    places, codes, values = places[there], codes[there], values[there]
+    flat = ((first[places] * height) + codes) * width + code[places]
+    np.add.at(table.reshape(-1), flat, values * value[places])
