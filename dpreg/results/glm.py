@@ -149,6 +149,12 @@ class GLMResults(FamilyNames, RegressionResults):
         known = self._rows(exog, (self.offset,))
         return rows, known.to_numpy(dtype=np.float64)[:, 0]
 
+    def _means(self, exog: pd.DataFrame) -> tuple[Floats, Floats]:
+        rows, known = self._predictors(exog, "mean")
+        X = rows.to_numpy(dtype=np.float64)
+        means = inverse_link(self.link, inference.combined(X, self.coefficients) + known)
+        return means, _slope(self.link, means)[:, None] * X
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class GLMPrediction:
