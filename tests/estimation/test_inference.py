@@ -9,7 +9,7 @@ import statsmodels.api as sm
 from oracles.accounts import release_gram
 from oracles.gram import equation_noise as slow_noise
 
-from dpreg.grouped.grid import MOMENT_BITS
+from dpreg.arrays import MOMENT_BITS
 from dpreg.estimation import inference as drawn
 from dpreg.estimation import inference as redraws
 from dpreg.estimation.gram import NoisyGram
