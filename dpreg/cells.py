@@ -220,7 +220,7 @@ class LevelCoder:
     Parameters
     ----------
     levels : sequence of str, or sequence of int or float
-        All different, as `dpreg.schema.Categorical` keeps them.
+        All different, as `dpreg.columns.Categorical` keeps them.
     """
 
     __slots__ = ("_by_number", "_by_text", "_codes", "_values")

@@ -87,7 +87,7 @@ class Estimates(Released):
         return pd.MultiIndex.from_product([self.groups, self.labels], names=[self.by, None])
 
     def _series(self, values: Vector) -> pd.Series:
-        return self.claim.marked_series(pd.Series(values, self._index(), copy=True))
+        return self.claim.marked(pd.Series(values, self._index(), copy=True))
 
     def _errors(self) -> Vector:
         sampling: Vector = self.sampling_errors
@@ -176,7 +176,7 @@ class ClassicResults(Estimates):
         if self.counts is None:
             raise NotReleased(f"complete_rows is not released by this {self.statistic}.")
         index = pd.Index(list(self.groups) or ["all"], name=self.by)
-        return self.claim.marked_series(pd.Series(self.counts, index, copy=True))
+        return self.claim.marked(pd.Series(self.counts, index, copy=True))
 
     @property
     def sufficient_statistics(self) -> pd.DataFrame:

@@ -68,7 +68,7 @@ class FamilyNames(StatsmodelsNames):
         rows, known = fit._predictors(exog, which)
         eta = inference.combined(rows.to_numpy(dtype=np.float64), fit.coefficients) + known
         values = inverse_link(fit.link, eta) if which == "mean" else eta
-        return self.claim.marked_series(pd.Series(values, index=rows.index))
+        return self.claim.marked(pd.Series(values, index=rows.index))
 
     def get_prediction(  # type: ignore[override]
         self, exog: pd.DataFrame | None = None, which: str = "mean"

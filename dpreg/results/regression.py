@@ -365,7 +365,7 @@ class StatsmodelsNames(NeverReleased, Released):
         fit = self._predicting()
         rows = fit._rows(exog)
         mean = inference.combined(rows.to_numpy(dtype=np.float64), fit.coefficients)
-        return fit.claim.marked_series(pd.Series(mean, index=rows.index))
+        return fit.claim.marked(pd.Series(mean, index=rows.index))
 
     def get_prediction(self, exog: pd.DataFrame | None = None) -> contrast.Prediction:
         """Return predicted means with standard errors; see `Prediction.summary_frame`."""
@@ -581,7 +581,7 @@ class RegressionResults(StatsmodelsNames):
         if self.method != "adaptive":
             raise NotReleased(f'marks belongs to method="adaptive"; this was "{self.method}".')
         found = [tables.mark(self.weak.get(name)) for name in self.exog_names]
-        return self.claim.marked_series(pd.Series(found, list(self.exog_names), dtype=object))
+        return self.claim.marked(pd.Series(found, list(self.exog_names), dtype=object))
 
     def combinations(self, rows: Floats) -> contrast.Combinations:
         """Return combinations r'beta for the rows r of an (m, p) array, with their law."""
@@ -647,7 +647,7 @@ class RegressionResults(StatsmodelsNames):
         return {term: columns for term, columns in found.items() if columns}
 
     def _series(self, values: Floats) -> pd.Series:
-        return self.claim.marked_series(pd.Series(values, list(self.exog_names), copy=True))
+        return self.claim.marked(pd.Series(values, list(self.exog_names), copy=True))
 
     def _renamed(self, yname: str | None, xname: Sequence[str] | None) -> Self:
         if xname is None and yname is None:
