@@ -25,8 +25,8 @@ from dpreg.options import (
 from dpreg.planning import plan, plan_glm
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.ledger import Ledger
-from dpreg.reporting import write_report
 from dpreg.results.base import load
+from dpreg.results.report import write_report
 from dpreg.schema import Schema
 
 __all__ = [

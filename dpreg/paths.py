@@ -3,7 +3,7 @@
 A name may be a FIFO, on which `open` waits for ever, a folder, a loop of links or no name at all.
 All of these are refused with one of dpreg's errors before anything is read. A write goes to a new
 file beside the old one, is synced and renamed into place: a full disk or a crash leaves the earlier
-file as it was. A table's file is told from one that took its place without a look at its rows
+file as it was. A table's file is known from one that took its place without a look at its rows
 (`Stamp`): all passes over a table must read the same rows, as halves of them are told apart by
 their places.
 """

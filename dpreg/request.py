@@ -110,7 +110,7 @@ def defaults_of(signature: inspect.Signature) -> dict[str, Any]:
 
 
 def answered_by(
-    answer: Callable[[Arguments], _R],
+    answer: Callable[[Arguments], Any],
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     """Make a public call that no account is charged for: its signature and page are declared.
 
@@ -122,24 +122,13 @@ def answered_by(
 
         @wraps(call)
         def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            return answer(defaults_of(signature) | arguments_of(call, signature, args, kwargs))
+            given = arguments_of(call, signature, args, kwargs)
+            found: _R = answer(defaults_of(signature) | given)
+            return found
 
         return wrapped
 
     return declared
-
-
-def known_alone(call: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Wrap a public call that no account is charged for: arguments that it lacks are refused."""
-    known = inspect.signature(call).parameters
-
-    @wraps(call)
-    def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        grouped(call.__name__, kwargs)
-        refuse_unknown(call.__name__, known, kwargs)
-        return call(*args, **kwargs)
-
-    return wrapped
 
 
 def settle_budget(arguments: MutableMapping[str, Any]) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ from dpreg.study.results import SIMULATED, AdaptiveStudy, SelectionStudy, marked
 from dpreg.study.selection import simulate_choices, study
 from dpreg.study.simulation import OBSERVED, SimulationDesign, SimulationStudy, run
 
-_MOST_COLUMNS: Final = 12
+_MOST_COLUMNS: Final = 12  # work
 _SCALES: Final = ("range", "paper")
 _OF_ALL: Final[Mapping[str, Any]] = {"shares": None, "draws": 1, "fit": None, "unsafe_seed": None}
 """Arguments of `dp_select` that are the same in every study of a selection."""
@@ -184,8 +184,8 @@ def selection_study(
     keep: Iterable[str] = ("Intercept",),
     max_terms: int | None = None,
     hierarchy: str = "none",
-    false_inclusions: Amount = 0.1,
-    draws: int = 200,
+    false_inclusions: Amount = 0.1,  # by definition: as of `dpreg.dp_select`
+    draws: int = 200,  # work
     seed: int = 0,
     progress: bool | None = None,
 ) -> SelectionStudy | AdaptiveStudy:
@@ -278,10 +278,10 @@ def _simulation_study(call: Arguments) -> Any:
 @answered_by(_simulation_study)
 def simulation_study(
     beta: Sequence[float] | NDArray[np.floating],
-    n: int | Sequence[int] = (100, 1000),
+    n: int | Sequence[int] = (100, 1000),  # by definition: the paper's
     *,
-    radius: Amounts = (1, 2.5, 3.5, 10),
-    eps: Amounts = (0.1, 1, 5, 10),
+    radius: Amounts = (1, 2.5, 3.5, 10),  # by definition: the paper's
+    eps: Amounts = (0.1, 1, 5, 10),  # by definition: the paper's
     penalty: Amounts | None = None,
     mechanism: Texts = ("laplace",),
     neighbors: Texts = ("replace-one",),
@@ -290,7 +290,7 @@ def simulation_study(
     false_inclusions: Amount | None = None,
     sigma: Amount = 1,
     empty: bool = False,
-    datasets: int = 500,
+    datasets: int = 500,  # work
     seed: int = 0,
     progress: bool | None = None,
 ) -> SimulationStudy:

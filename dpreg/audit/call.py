@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dpreg.audit.events import bound, search
-from dpreg.audit.observe import PUBLIC, Call, Observation, observe
+from dpreg.audit.events import PUBLIC, Call, Observation, bound, observe, search
 from dpreg.errors import ArgumentError
 from dpreg.privacy.budget import Budget
 from dpreg.running import bar

@@ -41,8 +41,8 @@ from dpreg.errors import ArgumentError, DpregError, DpregWarning, LedgerError
 from dpreg.privacy.budget import Budget, exact
 from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.ledger.chain import PERIODS
-from dpreg.reporting import write_report
 from dpreg.results.base import load
+from dpreg.results.report import write_report
 from dpreg.schema import Schema
 from dpreg.sources import as_source
 

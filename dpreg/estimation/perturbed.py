@@ -271,8 +271,6 @@ class PerturbedFit:
     method, noise : str
     ridge : float
         What was added to the diagonal besides the noise: AdaSSP's lambda, 0 for SSP.
-    min_eigenvalue : float or None
-        AdaSSP's released lower bound for the least eigenvalue.
     sigma : float
         Scale of the noise.
     privacy : ConstantsPrivacy
@@ -285,7 +283,6 @@ class PerturbedFit:
     method: str
     noise: str
     ridge: float
-    min_eigenvalue: float | None
     sigma: float
     privacy: ConstantsPrivacy
     seeded: bool = False
@@ -359,9 +356,7 @@ def _ssp(
     if privacy.noise == "wang":
         noisy_gram = noisy_gram + np.eye(len(cross))
     params = _solve(noisy_gram, noisy_cross)
-    return PerturbedFit(
-        params, "ssp", privacy.noise, 0.0, None, privacy.sigma, privacy, rng is not None
-    )
+    return PerturbedFit(params, "ssp", privacy.noise, 0.0, privacy.sigma, privacy, rng is not None)
 
 
 def fit_sums(
@@ -413,16 +408,8 @@ def _adassp(
     ridge = max(0.0, spread - bound)
     noisy_cross = _noisy(cross, sigma, rng)
     noisy_gram = _noisy_gram(gram, privacy, rng) + unit + ridge * np.eye(size)
-    return PerturbedFit(
-        _solve(noisy_gram, noisy_cross),
-        "adassp",
-        noise,
-        ridge,
-        bound,
-        sigma,
-        privacy,
-        rng is not None,
-    )
+    params = _solve(noisy_gram, noisy_cross)
+    return PerturbedFit(params, "adassp", noise, ridge, sigma, privacy, rng is not None)
 
 
 def to_ball(x: ArrayLike, y: ArrayLike) -> Floats:

@@ -203,6 +203,8 @@ class Point:
         What of it stands above the noise of the look that told it.
     offset : (p,) array or None
         -L m as rounded, once it is.
+    least : (p,) array or None
+        What the look on the unit scale surely showed of each column's variance.
     """
 
     centre: Floats
@@ -214,6 +216,7 @@ class Point:
     spread: Floats
     sure: Floats
     offset: Floats | None = None
+    least: Floats | None = None
 
     def __post_init__(self) -> None:
         """Keep it finite, whatever was released."""

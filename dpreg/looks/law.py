@@ -110,7 +110,8 @@ def law(release: Release, family: Family, rows: float, described: Described | No
     Without `described` no column says which level a row has.
     """
     point, d = release.point, release.point.size
-    H = lifted(release.information, point, rows)
+    noise_sd = None if release.together else release.information_sd
+    H = lifted(release.information, point, rows, noise_sd)
     phi = release.dispersion(H, rows)
     if not family.dispersed:
         phi = max(phi, TUNING.least)

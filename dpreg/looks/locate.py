@@ -200,7 +200,9 @@ def from_box(box: Box, family: Family, described: Described) -> tuple[Point, Fam
     spread = kept / (kept + 0.5 * nu)
     sure = np.maximum(kept - TUNING.sure * nu, 0.0) / (kept + 0.5 * nu)
     L = (Q / np.sqrt(kept + 0.5 * nu)).T
-    return Point(means[at], L, slopes, middle, weight, phi, spread, sure), family, n
+    own = np.diag(S)[at] - TUNING.sure * noise_norm(1.0, 1) * np.diag(noise)[at]
+    lifted_to = (TUNING.sure if math.isfinite(family.limits[0]) else 1.0) * np.maximum(own, 0.0)
+    return Point(means[at], L, slopes, middle, weight, phi, spread, sure, least=lifted_to), family, n
 
 
 def _of_trials(
@@ -227,8 +229,20 @@ def _of_trials(
     return Binomial(usual), turn @ cells @ turn.T, variances, share * usual - unit * at, unit
 
 
-def lifted(information: Floats, point: Point, rows: float) -> Floats:
-    """Return released information, no less than what an earlier look showed of the columns."""
+def lifted(information: Floats, point: Point, rows: float, noise_sd: float | None = None) -> Floats:
+    """Return released information, no less than what earlier looks showed of the columns.
+
+    Nothing limits rows on the unit scale. So that look shows each column's variance, also of one
+    that noise hides in a matrix of all: few rows far out, limited in H alone, make steps too long.
+
+    Parameters
+    ----------
+    information : (d, d) array
+    point : Point
+    rows : float
+    noise_sd : float, optional
+        Of the information; None where limits were the score's as well, so that steps are right.
+    """
     count = max(float(information[0, 0]), TUNING.least * rows)
     means = information[0, 1:]
     inner = information[1:, 1:] - np.outer(means, means) / count
@@ -236,6 +250,12 @@ def lifted(information: Floats, point: Point, rows: float) -> Floats:
     gap, Q = eigen((count * np.diag(point.sure) - inner) * np.outer(shown, shown))
     whole = information.copy()
     whole[1:, 1:] += (Q * np.maximum(gap, 0.0)) @ Q.T
+    if noise_sd is not None and point.least is not None:
+        L = point.whitening
+        back = pseudo(L)
+        seen = np.einsum("ij,jk,ik->i", back, whole[1:, 1:] - np.outer(means, means) / count, back)
+        seen += TUNING.sure * noise_norm(noise_sd, 1) * (back**2).sum(axis=1)
+        whole[1:, 1:] += (L * np.maximum(count * point.least - seen, 0.0)) @ L.T
     return whole
 
 
@@ -301,7 +321,7 @@ def advance(release: Release, family: Family, rows: float, *, first: bool) -> tu
     norm = noise_norm(release.information_sd, d)
     prior = max(phi if first else 0.0, TUNING.prior * d * phi / rows)
     ridge = release.score_sd * (release.score_sd / prior)
-    K = lifted(H, point, rows)
+    K = lifted(H, point, rows, None if release.together else release.information_sd)
     values, Q = eigen(K)
     low = np.maximum(values, 0.5 * norm)
     theta = Q @ (low / (low * low + ridge) * (Q.T @ release.score))
@@ -341,6 +361,7 @@ def advance(release: Release, family: Family, rows: float, *, first: bool) -> tu
         phi,
         kept / (kept + 0.5 * nu),
         shown * np.maximum(kept - TUNING.sure * nu, 0.0) / (kept + 0.5 * nu),
+        least=point.least,
     )
     if found.variance > TUNING.longest**2:
         found = replace(found, slopes=slopes * (TUNING.longest / math.sqrt(found.variance)))

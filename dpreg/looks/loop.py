@@ -362,6 +362,7 @@ def point_of_chosen(seen: Seen, columns: Sequence[int]) -> Point:
         spread=np.diag(whitening @ spread @ whitening.T),
         sure=np.maximum(sure, 0.0),
         offset=None,
+        least=None,
     )
 
 

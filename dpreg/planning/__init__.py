@@ -9,12 +9,18 @@ from typing import Any, Final
 from dpreg.options import Amount, FamilyLike, MethodLike, SchemaLike, Table, unpacked
 from dpreg.planning.facts import Facts
 from dpreg.planning.results import Plan, RegressionPlan
-from dpreg.request import known_alone
+from dpreg.request import Arguments, answered_by, defaults_of
 
 __all__ = ["Plan", "RegressionPlan", "plan", "plan_glm"]
 
 
-@known_alone
+def _planned(call: Arguments) -> Any:
+    """Return the plan of a call's arguments."""
+    facts = Facts.of_call(unpacked(call), unpacked(_USUAL))
+    return (Plan if facts.chooses else RegressionPlan).of(facts).solve()
+
+
+@answered_by(_planned)
 def plan(
     effects: Mapping[str, float] | float | Sequence[float] | None = None,
     *,
@@ -124,10 +130,12 @@ def plan(
     >>> dpreg.plan({"dose": 0.2, "age": 0.1}, sigma=0.25, eps=1, candidates=10, chance=0.9).n
     4002
     """
-    return _planned(locals())
 
 
-@known_alone
+_USUAL: Final = {**defaults_of(signature(plan)), "offset": None}
+
+
+@answered_by(lambda call: _planned({"of": "glm", **call}))
 def plan_glm(
     formula: str,
     *,
@@ -194,15 +202,3 @@ def plan_glm(
     the predictor, and a model that holds; once for columns that fill their bounds, once for skewed
     ones. Against calls on tables like `like`, standard errors are within .8 to 1.25.
     """
-    found = _planned({"of": "glm", **locals()})
-    assert isinstance(found, RegressionPlan)
-    return found
-
-
-_USUAL: Final = {name: one.default for name, one in signature(plan).parameters.items()}
-
-
-def _planned(call: Mapping[str, Any]) -> Plan | RegressionPlan:
-    """Return the plan of a call's arguments."""
-    facts = Facts.of_call(unpacked(call), unpacked({**_USUAL, "offset": None}))
-    return (Plan if facts.chooses else RegressionPlan).of(facts).solve()

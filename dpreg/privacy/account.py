@@ -20,7 +20,7 @@ the charge (`Account.either`). Charged is what all ways have in common and what 
 costs; the way that is taken (`Account.take`) may then draw, and no other.
 
 `Account.table` is the budget table of the result. It is made of the lines, and refuses to be made
-while a part is left that nobody has drawn from and nobody has declared idle. So what the table says
+while a part is left that nobody has drawn from. So what the table says
 and what was drawn cannot differ.
 
 Statement (ways)
@@ -242,7 +242,6 @@ class Line:
     left : Budget
         The same of another joint line.
     parts : list of Part
-    idle : bool
     """
 
     seal: Seal
@@ -255,7 +254,6 @@ class Line:
     mu_squared_left: Fraction | None = None
     left: Budget = field(init=False)
     parts: list[Part] = field(default_factory=list)
-    idle: bool = False
 
     def __post_init__(self) -> None:
         """Nothing has been taken yet."""
@@ -293,12 +291,6 @@ class Line:
             self._refuse(f"has no {cost} left")
         self.left, self.cost = self.left - cost, self.cost - cost
 
-    def skip(self) -> None:
-        """Declare that nothing had to be drawn: the line stays charged, and the table says so."""
-        if any(part.drawn for part in self.parts):
-            self._refuse("is declared idle, but was drawn from")
-        self.idle = True
-
     def waive(self) -> None:
         """Declare that no more looks are needed: what is left of mu^2 stays charged."""
         if self.mu_squared_left is None:
@@ -307,8 +299,6 @@ class Line:
 
     def hand_out(self, cost: Budget, mu_squared: Fraction | None = None) -> Part:
         """Make a part; for the account's own use."""
-        if self.idle:
-            self._refuse("is not needed, so it has no part to give")
         part = Part(self, cost, mu_squared)
         self.parts.append(part)
         return part
@@ -319,14 +309,13 @@ class Line:
 
     def spend(self) -> Spend:
         """Return the line for the table; AccountError where what was charged was not drawn from."""
-        note = self.note
-        if self.idle:
-            note = f"{note}; {NOT_NEEDED}" if note else NOT_NEEDED
-        elif not self.parts or not all(part.drawn for part in self.parts):
+        if not self.parts or not all(part.drawn for part in self.parts):
             self._refuse("was charged but not drawn from")
-        elif self.mu_squared_left:
+        if self.mu_squared_left:
             self._refuse("holds more mu^2 than its looks took")
-        return Spend(self.step, self.mechanism, self.cost.eps, self.cost.delta, note, self.rows)
+        return Spend(
+            self.step, self.mechanism, self.cost.eps, self.cost.delta, self.note, self.rows
+        )
 
     def __reduce__(self) -> NoReturn:
         """Reject pickling and copying: each copy could give what is left once more."""

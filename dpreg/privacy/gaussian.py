@@ -244,25 +244,15 @@ def discrete_sigma(
     root = math.sqrt(sensitivity_squared)
     ratio = analytic_ratio(eps, delta)
     sigma, step = max(root / ratio, float(largest_weight)), 2.0**-52
-    while not _discrete_proved(sigma, sensitivity_squared, cells, eps, delta, largest_weight):
+
+    def proved(scale: Fraction) -> bool:
+        least = scale / largest_weight
+        return discrete_holds(sensitivity_squared / scale**2, cells, eps, delta, least)
+
+    while not proved(Fraction(sigma)):
         sigma *= 1 + step
         step *= 2
     return sigma
-
-
-def _discrete_proved(
-    sigma: float,
-    sensitivity_squared: int,
-    cells: int,
-    eps: Fraction,
-    delta: Fraction,
-    largest_weight: int,
-) -> bool:
-    """Check the module's inequality for one scale, rigorously."""
-    if sigma < largest_weight:
-        return False
-    ratio_squared = sensitivity_squared / Fraction(sigma) ** 2
-    return discrete_holds(ratio_squared, cells, eps, delta, Fraction(sigma) / largest_weight)
 
 
 def discrete_holds(

@@ -112,7 +112,7 @@ class Released(Settled, Printed):
         """The share of each variance, the squared standard error, that the privacy noise adds."""
         fit = self._fitted("noise_share")
         share: pd.Series = (fit.bse_privacy**2 / fit.bse**2).clip(upper=1.0)
-        return self.claim.marked_series(share)
+        return self.claim.marked(share)
 
     def to_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return the table of a paper: coef, std err, and interval (of level 1 - alpha)."""

@@ -25,7 +25,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cache
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from dpreg.errors import ArgumentError
 from dpreg.privacy.budget import Budget, BudgetTable, decimal_string
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dpreg.privacy.account import Account
+
+_Table = TypeVar("_Table", "pd.Series", "pd.DataFrame")
 
 STAMP: Final = "NOT PRIVATE: seeded"
 """The mark on every view of a result whose noise came from a seeded generator."""
@@ -123,17 +125,11 @@ class PrivacyClaim:
         """Return `title` with the stamp, if there is one, as a repr that shows no numbers."""
         return f"<{title}; {self.stamp}>" if self.stamp else f"<{title}>"
 
-    def marked(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return `frame` with the stamp, if there is one, in its `attrs`."""
+    def marked(self, table: _Table) -> _Table:
+        """Return a series or a frame with the stamp, if there is one, in its `attrs`."""
         if self.stamp:
-            frame.attrs["privacy"] = self.stamp
-        return frame
-
-    def marked_series(self, series: pd.Series) -> pd.Series:
-        """Return `series` with the stamp, if there is one, in its `attrs`."""
-        if self.stamp:
-            series.attrs["privacy"] = self.stamp
-        return series
+            table.attrs["privacy"] = self.stamp
+        return table
 
 
 def _guarantee(claim: PrivacyClaim) -> str:

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pandas as pd
+from scipy.stats import chi2
 
 from dpreg.errors import ArgumentError, NotReleased
 from dpreg.results import inference, notes
 from dpreg.results.base import ERRORS_AS, Released
+from dpreg.results.contrast import WaldTest
 from dpreg.results.saved import Vector
 
 if TYPE_CHECKING:
@@ -85,7 +87,7 @@ class Estimates(Released):
         return pd.MultiIndex.from_product([self.groups, self.labels], names=[self.by, None])
 
     def _series(self, values: Vector) -> pd.Series:
-        return self.claim.marked_series(pd.Series(values, self._index(), copy=True))
+        return self.claim.marked(pd.Series(values, self._index(), copy=True))
 
     def _errors(self) -> Vector:
         sampling: Vector = self.sampling_errors
@@ -174,7 +176,7 @@ class ClassicResults(Estimates):
         if self.counts is None:
             raise NotReleased(f"complete_rows is not released by this {self.statistic}.")
         index = pd.Index(list(self.groups) or ["all"], name=self.by)
-        return self.claim.marked_series(pd.Series(self.counts, index, copy=True))
+        return self.claim.marked(pd.Series(self.counts, index, copy=True))
 
     @property
     def sufficient_statistics(self) -> pd.DataFrame:
@@ -298,6 +300,40 @@ class HistogramResults(Estimates):
         with np.errstate(divide="ignore", invalid="ignore"):
             rows = np.where(share == 0, 1.0, count / share)
         return np.repeat(rows.ravel(), counts.shape[1])
+
+    def test_nominal_association(self) -> WaldTest:
+        """Test that the shares of the levels are the same in all groups of `by`.
+
+        A chi-square test of the table of two factors whose null law holds the noise: where counts
+        are N (P + E), P = r c' of the groups' and levels' shares, D = P - r c' has the covariance
+        (diag r - r r') x (diag c - c c') / N of sampling and v/N^2 (A A') x (B'B) of noise of
+        variance v a count, A = I - r 1' and B = I - 1 c'. Rows are independent.
+
+        Raises
+        ------
+        NotReleased
+            Without groups, or where the noise hides one or a level in all of them.
+        """
+        if len(self.groups) < 2 or len(self.labels) < 2:
+            raise NotReleased("an association takes two factors: name the second by by=.")
+        shape = len(self.groups), len(self.labels)
+        counts = self.bin_counts.reshape(shape)
+        rows, p, size = self.share_rows, self.estimates, shape[1]
+        total = counts.sum()
+        # What the noise has of a share: v (1 - 2 p + B p^2)/rows^2 (`dpreg.estimation.histogram`).
+        of_noise = (self.privacy_errors * rows) ** 2 / (1 - 2 * p + size * p * p)
+        r, c = counts.sum(axis=1) / total, counts.sum(axis=0) / total
+        if not np.isfinite(of_noise).all() or min(r.min(), c.min()) <= 0:
+            raise NotReleased("this test is not released: the noise hides a group, or a level.")
+        A = np.eye(shape[0]) - np.outer(r, np.ones(shape[0]))
+        B = np.eye(size) - np.outer(np.ones(size), c)
+        noise = float(np.median(of_noise)) / total**2
+        sampling = np.kron(A @ np.diag(r), np.diag(c) @ B) / total
+        covariance = sampling + noise * np.kron(A @ A.T, B.T @ B)
+        kept = np.arange(counts.size).reshape(shape)[:-1, :-1].ravel()
+        apart = (counts / total - np.outer(r, c)).ravel()[kept]
+        statistic = float(apart @ np.linalg.solve(covariance[np.ix_(kept, kept)], apart))
+        return WaldTest(statistic, float(chi2.sf(statistic, kept.size)), kept.size, self.claim)
 
     @property
     def density(self) -> pd.Series:

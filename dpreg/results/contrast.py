@@ -1,12 +1,12 @@
 """Linear combinations of released coefficients: tests of constraints, and predictions.
 
 Both are rows r'beta with an interval; the names are those of statsmodels' `ContrastResults` and
-`PredictionResults`.
+`PredictionResults`. Constraints are arrays, or text such as "bsqft - lat = 0": patsy reads it, as
+statsmodels has it do, by a parser of its own over the coefficients' names, which evaluates nothing
+as Python.
 
-Joint tests of several combinations of coefficients, against the law of their errors.
-
-The statistic is (R b - q)' [R V R']^+ (R b - q), V the covariance that `cov_params` returns. For
-one constraint the p-value is that of `t_test`. For several it follows the same law:
+Of joint tests the statistic is (R b - q)' [R V R']^+ (R b - q), V the covariance that `cov_params`
+returns. For one constraint the p-value is that of `t_test`. For several it follows the same law:
 
 - normal errors: chi-squared with the rank of R degrees of freedom;
 - matrix-Laplace noise: all errors share one mixing variable W (`dpreg.results.inference`), and
@@ -15,16 +15,13 @@ one constraint the p-value is that of `t_test`. For several it follows the same 
 - bootstrap draws: the share of draws at least as far from the estimate as q is, in the metric of
   the statistic, counting q itself as one more draw. It is never below 1 / (B + 1).
 
-Linear constraints on coefficients, as arrays or as text: "bsqft - lat = 0".
-
-patsy reads the text, as statsmodels has it do: by a parser of its own over the coefficients' names,
-which evaluates nothing as Python.
+Tested in `tests/results/test_contrast.py` and `tests/test_statsmodels_names.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,12 +34,9 @@ from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, shown
 from dpreg.estimation import inference as drawn
 from dpreg.results import inference
-from dpreg.results import inference as reference
 from dpreg.results.claim import PrivacyClaim
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from dpreg.results.summary import Summary
 
 
@@ -83,24 +77,23 @@ class Combinations:
     @np.errstate(over="ignore", invalid="ignore")
     def intervals(self, alpha: float) -> Floats:
         """Return intervals (m, 2) of level 1 - alpha."""
+        estimates = self.estimates()
         if self.draws is not None:
-            return inference.drawn_intervals(self.estimates(), self.draws, self.rows, alpha)
+            return inference.drawn_intervals(estimates, self.draws, self.rows, alpha)
         if self.degrees is not None:
-            estimates = self.estimates()
-            half = reference.quantiles(*self._parts(), self.degrees, inference.level(alpha))
+            half = inference.quantiles(*self._parts(), self.degrees, inference.level(alpha))
             return np.column_stack([estimates - half, estimates + half])
-        return inference.normal_intervals(self.estimates(), self.errors(), alpha)
+        return inference.normal_intervals(estimates, self.errors(), alpha)
 
     @np.errstate(over="ignore", invalid="ignore")
     def pvalues(self, target: Floats) -> Floats:
         """Return two-sided p-values (m,) of r'beta = target, from the law of `intervals`."""
         if self.draws is not None:
             return drawn.pvalues(self.estimates(), self.draws @ self.rows.T, target)
+        away = self.estimates() - target
         if self.degrees is None:
-            return inference.normal_pvalues(
-                inference.z_values(self.estimates() - target, self.errors())
-            )
-        return reference.pvalues(self.estimates() - target, *self._parts(), self.degrees)
+            return inference.normal_pvalues(inference.z_values(away, self.errors()))
+        return inference.pvalues(away, *self._parts(), self.degrees)
 
     @np.errstate(over="ignore", invalid="ignore")
     def _parts(self) -> tuple[Floats, Floats]:
@@ -277,8 +270,24 @@ class WaldTest:
     __repr__ = __str__
 
 
+class _Printed:
+    """What is printed as its table, with the stamp beneath if there is one."""
+
+    __slots__ = ()
+
+    def _table(self) -> pd.DataFrame:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        frame = self._table()
+        stamp = frame.attrs.get("privacy")
+        return frame.to_string() + (f"\n{stamp}" if stamp else "")
+
+    __repr__ = __str__
+
+
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class WaldTerms:
+class WaldTerms(_Printed):
     """A joint test for each term of the formula: that all its coefficients are 0.
 
     Attributes
@@ -294,16 +303,11 @@ class WaldTerms:
         """Return the table with statsmodels' headings."""
         return self.table.set_axis(["chi2", "P>chi2", "df constraint"], axis=1)
 
-    def __str__(self) -> str:
-        """Print the table."""
-        stamp = self.table.attrs.get("privacy")
-        return self.summary_frame().to_string() + (f"\n{stamp}" if stamp else "")
-
-    __repr__ = __str__
+    _table = summary_frame
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class PairwiseTests:
+class PairwiseTests(_Printed):
     """Differences between the levels of a factor, with p-values corrected for their number.
 
     Attributes
@@ -318,14 +322,10 @@ class PairwiseTests:
 
     contrast: Contrast
     contrast_labels: tuple[str, ...]
-    result_frame: pd.DataFrame = field(repr=False)
+    result_frame: pd.DataFrame
 
-    def __str__(self) -> str:
-        """Print the table."""
-        stamp = self.result_frame.attrs.get("privacy")
-        return self.result_frame.to_string() + (f"\n{stamp}" if stamp else "")
-
-    __repr__ = __str__
+    def _table(self) -> pd.DataFrame:
+        return self.result_frame
 
 
 def wald(combinations: Combinations, target: Floats) -> tuple[float, float, int]:
@@ -345,7 +345,7 @@ def wald(combinations: Combinations, target: Floats) -> tuple[float, float, int]
         apart = combinations.draws @ rows.T - combinations.estimates()
         farther = np.einsum("bi,ij,bj->b", apart, inverse, apart) >= statistic
         return statistic, float((1 + farther.sum()) / (1 + len(farther))), rank
-    wider = np.maximum(reference.mixing(combinations.degrees), 1.0)
+    wider = np.maximum(inference.mixing(combinations.degrees), 1.0)
     return statistic, float(chdtrc(rank, np.maximum(statistic, 0.0) / wider).mean()), rank
 
 

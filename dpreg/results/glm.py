@@ -68,7 +68,7 @@ class FamilyNames(StatsmodelsNames):
         rows, known = fit._predictors(exog, which)
         eta = inference.combined(rows.to_numpy(dtype=np.float64), fit.coefficients) + known
         values = inverse_link(fit.link, eta) if which == "mean" else eta
-        return self.claim.marked_series(pd.Series(values, index=rows.index))
+        return self.claim.marked(pd.Series(values, index=rows.index))
 
     def get_prediction(  # type: ignore[override]
         self, exog: pd.DataFrame | None = None, which: str = "mean"
@@ -148,6 +148,12 @@ class GLMResults(FamilyNames, RegressionResults):
             return rows, np.zeros(len(rows))
         known = self._rows(exog, (self.offset,))
         return rows, known.to_numpy(dtype=np.float64)[:, 0]
+
+    def _means(self, exog: pd.DataFrame) -> tuple[Floats, Floats]:
+        rows, known = self._predictors(exog, "mean")
+        X = rows.to_numpy(dtype=np.float64)
+        means = inverse_link(self.link, inference.combined(X, self.coefficients) + known)
+        return means, _slope(self.link, means)[:, None] * X
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

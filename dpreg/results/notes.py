@@ -278,11 +278,8 @@ def _of_choice(result: Any) -> Told:
         if (share := charged / (rows * float(result.clip) ** 2)) >= _LARGE_SHARE:
             told = f"{share:.0%}" if share < 1 else "all"
             wanted = int(float(f"{n * share / _LARGE_SHARE:.2g}"))
-            numbers = {
-                "told": told,
-                "wanted": wanted,
-                "enough": 100 * _LARGE_SHARE,
-            }  # by definition
+            enough = 100 * _LARGE_SHARE  # by definition
+            numbers = {"told": told, "wanted": wanted, "enough": enough}
             yield _note("few-rows-for-a-term", rows=n, eps=eps, **numbers)
     chosen = [term for term in result.selected if term in result.candidates]
     if not chosen and not result.alternatives and result.candidates:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Self
@@ -24,6 +24,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from dpreg.arrays import Floats
+from dpreg.columns import Boolean, ColumnType, Numeric
 from dpreg.errors import ArgumentError, NotReleased, shown
 from dpreg.formula.design import build_design
 from dpreg.paths import read_text
@@ -34,6 +35,7 @@ from dpreg.results.contrast import Constraints
 from dpreg.results.inference import Truncated
 from dpreg.results.saved import SCHEMA, Matrix, Vector
 from dpreg.results.summary import Summary
+from dpreg.schema import Schema
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -363,7 +365,7 @@ class StatsmodelsNames(NeverReleased, Released):
         fit = self._predicting()
         rows = fit._rows(exog)
         mean = inference.combined(rows.to_numpy(dtype=np.float64), fit.coefficients)
-        return fit.claim.marked_series(pd.Series(mean, index=rows.index))
+        return fit.claim.marked(pd.Series(mean, index=rows.index))
 
     def get_prediction(self, exog: pd.DataFrame | None = None) -> contrast.Prediction:
         """Return predicted means with standard errors; see `Prediction.summary_frame`."""
@@ -372,6 +374,43 @@ class StatsmodelsNames(NeverReleased, Released):
         combinations = fit.combinations(rows.to_numpy(dtype=np.float64))
         scale = float("nan") if variance is None else variance
         return contrast.Prediction(combinations, rows.index, scale, fit.claim)
+
+    def get_margeff(self, exog: pd.DataFrame | None = None, alpha: float = 0.05) -> pd.DataFrame:
+        """Return average marginal effects over the rows of a table of your own.
+
+        Of a number the derivative of the mean by it, of a factor's level or a truth the difference
+        to the first level, other columns as they are; errors by the delta method.
+
+        Parameters
+        ----------
+        exog : DataFrame
+            Raw columns of the formula, as for `predict`; rows that you may see.
+        alpha : float
+
+        Returns
+        -------
+        DataFrame
+            A row for each column, or level: dy/dx, std err, P>|z| and the ends of the interval.
+        """
+        fit = self._given("get_margeff")
+        if exog is None:
+            raise NotReleased(
+                "get_margeff is of the table's own rows: give it a table of your own."
+            )
+        table, effects, slopes = pd.DataFrame(exog), {}, []
+        for name, kind in Schema(fit.schema).items():
+            for label, low, high in _steps(name, kind, table):
+                (m0, X0), (m1, X1) = (fit._means(table.assign(**{name: at})) for at in (low, high))
+                width = np.asarray(high - low) if isinstance(kind, Numeric) else 1.0
+                if (slope := ((X1 - X0) / np.reshape(width, (-1, 1))).mean(axis=0)).any():
+                    effects[label] = float(((m1 - m0) / width).mean())
+                    slopes.append(slope)
+        found, effect = fit.combinations(np.array(slopes)), np.array(list(effects.values()))
+        moved = effect - found.estimates()
+        ends = found.intervals(alpha) + moved[:, None]
+        parts = [effect, found.errors(), found.pvalues(-moved), ends[:, 0], ends[:, 1]]
+        heads = ["dy/dx", "std err", "P>|z|", f"[{alpha / 2:g}", f"{1 - alpha / 2:g}]"]
+        return self.claim.marked(pd.DataFrame(np.column_stack(parts), list(effects), heads))
 
     def _given(self, name: str) -> RegressionResults:
         """Return the fit for what combines coefficients; raise where the same look chose them."""
@@ -542,7 +581,7 @@ class RegressionResults(StatsmodelsNames):
         if self.method != "adaptive":
             raise NotReleased(f'marks belongs to method="adaptive"; this was "{self.method}".')
         found = [tables.mark(self.weak.get(name)) for name in self.exog_names]
-        return self.claim.marked_series(pd.Series(found, list(self.exog_names), dtype=object))
+        return self.claim.marked(pd.Series(found, list(self.exog_names), dtype=object))
 
     def combinations(self, rows: Floats) -> contrast.Combinations:
         """Return combinations r'beta for the rows r of an (m, p) array, with their law."""
@@ -595,6 +634,11 @@ class RegressionResults(StatsmodelsNames):
             raise ArgumentError("exog_names are not columns of the design of this formula")
         return design.matrix(exog, [place[name] for name in wanted])
 
+    def _means(self, exog: pd.DataFrame) -> tuple[Floats, Floats]:
+        """Return the means of rows, and their derivatives by the coefficients."""
+        rows = self._rows(exog).to_numpy(dtype=np.float64)
+        return rows @ self.coefficients, rows
+
     def _term_places(self) -> dict[str, list[int]]:
         """Return each term's places in `exog_names`, in the order of the formula."""
         design, places = self._design(), {name: j for j, name in enumerate(self.exog_names)}
@@ -603,7 +647,7 @@ class RegressionResults(StatsmodelsNames):
         return {term: columns for term, columns in found.items() if columns}
 
     def _series(self, values: Floats) -> pd.Series:
-        return self.claim.marked_series(pd.Series(values, list(self.exog_names), copy=True))
+        return self.claim.marked(pd.Series(values, list(self.exog_names), copy=True))
 
     def _renamed(self, yname: str | None, xname: Sequence[str] | None) -> Self:
         if xname is None and yname is None:
@@ -614,3 +658,21 @@ class RegressionResults(StatsmodelsNames):
         new = dict(zip(self.exog_names, names, strict=True))
         weak = {new[name]: why for name, why in self.weak.items()}
         return replace(self, endog_names=yname or self.endog_names, exog_names=names, weak=weak)
+
+
+_STEP: Final = 1e-4  # precision
+"""Half the step of a derivative, as a share of the column's range."""
+
+
+def _steps(name: str, kind: ColumnType, table: pd.DataFrame) -> Iterator[tuple[str, Any, Any]]:
+    """Give each effect of a column: its label, and the cells that are compared."""
+    if name not in table:
+        return
+    if isinstance(kind, Numeric):
+        cells = np.clip(table[name].to_numpy(dtype=np.float64), kind.lo, kind.hi)
+        half = _STEP * (kind.hi - kind.lo)
+        yield name, np.maximum(cells - half, kind.lo), np.minimum(cells + half, kind.hi)
+        return
+    first, *others = (False, True) if isinstance(kind, Boolean) else kind.levels  # type: ignore[union-attr]
+    for level in others:
+        yield f"{name}[{level}]", first, level

@@ -240,7 +240,7 @@ class SelectionResults(StatsmodelsNames):
         return self.selected_formula
 
     def _series(self, values: Floats) -> pd.Series:
-        return self.claim.marked_series(pd.Series(values, index=list(self.candidates)))
+        return self.claim.marked(pd.Series(values, index=list(self.candidates)))
 
     def _of_looks(self, name: str, values: Mapping[str, float]) -> pd.Series:
         if not values:

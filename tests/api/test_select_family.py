@@ -14,9 +14,9 @@ import statsmodels.formula.api as smf
 import dpreg
 from dpreg.errors import ArgumentError, BudgetError, DpregWarning, FormulaError, NotReleased
 from dpreg.looks.tuning import TUNING
-from dpreg.reporting import report_html
 from dpreg.results.base import from_json
 from dpreg.results.glm import GLMResults
+from dpreg.results.report import report_html
 from dpreg.results.selection import GLMSelectionResults
 
 SCHEMA = {

@@ -15,8 +15,7 @@ import pytest
 import dpreg
 from dpreg.audit import CallAudit, audit_call
 from dpreg.audit.call import chance_of_constants
-from dpreg.audit.events import Elementary, Event, bound, search
-from dpreg.audit.observe import PUBLIC, observe
+from dpreg.audit.events import PUBLIC, Elementary, Event, bound, observe, search
 from dpreg.errors import ArgumentError
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.ledger import Ledger

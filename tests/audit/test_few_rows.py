@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from benchmarks.audited import CALLS, SCHEMA
-from dpreg.audit.observe import Observation, observe
+from dpreg.audit.events import Observation, observe
 
 AUTO = {
     f"{name}, auto": (CALLS[name][0], {"formula": "y ~ x + z"})

@@ -19,7 +19,7 @@ import pytest
 
 import dpreg
 from dpreg.api import context as recorded
-from dpreg.reporting import report_html
+from dpreg.results.report import report_html
 
 NUMBERS = {"x": 0.73184625192837, "z": 0.28461937460182, "y": 0.61938274650918, "out": 48271936.5}
 TEXTS = {"g": "sentinel-label-8264", "who": "sentinel-person-5917"}

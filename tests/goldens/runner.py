@@ -33,7 +33,7 @@ from goldens import books, calls, refusals
 
 import dpreg
 from dpreg.errors import DpregError, DpregWarning
-from dpreg.reporting import report_html
+from dpreg.results.report import report_html
 
 FILE = Path(__file__).parent / "goldens.json"
 ROOT = Path(__file__).parents[2]

@@ -250,3 +250,17 @@ def test_a_yes_or_no_response_has_no_dispersion_below_its_least():
     assert tiny.dispersion > 0.1
     assert tiny.curved
     assert not law(released("linear", *rows_of("linear"), np.zeros(4))[1], Linear(), N).curved
+
+
+def test_the_variance_of_columns_lifts_information_that_was_limited_alone():
+    """Not that of a locating look: its limits were the score's as well."""
+    x, y = rows_of("linear")
+    family, release = released("linear", x, y, exact("linear", x, y).params)
+    back = np.linalg.inv(release.point.whitening)
+    more = 4 * np.diag(back @ release.information[1:, 1:] @ back.T) / N
+    far = replace(release, point=replace(release.point, least=more), information_sd=1e-6)
+    assert np.trace(law(far, family, N).information) > 2 * np.trace(release.information)
+    joint = law(replace(far, together=True), family, N).information
+    np.testing.assert_array_equal(
+        joint, law(replace(release, together=True), family, N).information
+    )

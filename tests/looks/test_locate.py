@@ -168,6 +168,35 @@ def test_what_was_not_shown_is_not_lifted():
     assert (gap[:, 3] == 0).all()
 
 
+def test_a_column_counts_with_the_variance_that_the_unit_scale_showed_of_it():
+    """Its rows, limited in H alone, would make the step along it too long."""
+    x, y = made()
+    start, _, _ = from_box(box_of(x, y), Linear(), Described((1, 2, 3)))
+    np.testing.assert_allclose(start.least, x.var(axis=0), rtol=1e-6)
+    point = replace(start, sure=np.zeros(3))
+    H = look(x, y, point).information
+    np.testing.assert_allclose(lifted(H, point, N, 0.0), H, rtol=1e-6, atol=1e-6 * N)
+    limited = H.copy()
+    limited[1:, 1:] *= 0.3
+    found = lifted(limited, point, N, 0.0)
+    back = np.linalg.inv(point.whitening)
+    assert (np.diag(back @ found[1:, 1:] @ back.T) > 0.999 * N * x.var(axis=0)).all()
+    assert np.linalg.eigvalsh(found - limited).min() > -1e-6 * N
+    # Not where the limits were the score's as well, nor by what H's own noise may be.
+    np.testing.assert_array_equal(lifted(limited, point, N), limited)
+    np.testing.assert_array_equal(lifted(limited, point, N, N), limited)
+    moved, _ = advance(replace(look(x, y, point), information=limited), Linear(), N, first=False)
+    np.testing.assert_array_equal(moved.least, start.least)
+
+
+def test_what_the_unit_scale_showed_of_a_column_stands_above_its_noise():
+    x, y = made()
+    quiet, _, _ = from_box(box_of(x, y), Linear(), Described((1, 2, 3)))
+    loud, _, _ = from_box(box_of(x, y, sd=0.01 * N), Linear(), Described((1, 2, 3)))
+    gap = quiet.least - loud.least
+    np.testing.assert_allclose(gap, np.minimum(2 * TUNING.sure * 0.01, quiet.least), rtol=1e-6)
+
+
 def test_rows_of_a_level_lie_within_the_limit_unless_noise_hides_them():
     x, y = made()
     one = Described((1, 2, 3), levels=(3,))

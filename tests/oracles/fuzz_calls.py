@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 import dpreg
-from dpreg.audit.observe import BEFORE, Observation, observe
+from dpreg.audit.events import BEFORE, Observation, observe
 
 Options = dict[str, Any]
 

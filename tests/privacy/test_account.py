@@ -217,23 +217,6 @@ def test_a_release_cut_off_a_joint_line_has_its_own_line():
         call.release(joint, "another", "laplace", Budget("0.1"))
 
 
-def test_a_line_that_was_not_needed_stays_charged_and_says_so():
-    call = account()
-    looks = call.joint("looks", "matrix laplace", HALF)
-    fallback = call.joint("fallback", "permute-and-flip", HALF)
-    call.charge(None, "a call")
-    looks.rest().draw("matrix laplace", BOUND)
-    with pytest.raises(AccountError, match="'fallback' was charged but not drawn from"):
-        call.table()
-    fallback.skip()
-    assert [line.note for line in call.table()] == ["", NOT_NEEDED]
-    assert call.table().total == ONE
-    with pytest.raises(AccountError, match="'looks' is declared idle"):
-        looks.skip()
-    with pytest.raises(AccountError, match="'fallback' is not needed"):
-        fallback.rest()
-
-
 def test_there_is_no_table_before_the_charge_and_no_copy():
     call = account()
     with pytest.raises(AccountError, match="before the charge"):

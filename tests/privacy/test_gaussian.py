@@ -9,11 +9,11 @@ import pytest
 from scipy.stats import norm
 
 from dpreg.errors import ArgumentError
-from dpreg.privacy import gaussian
 from dpreg.privacy.gaussian import (
     analytic_delta,
     analytic_epsilon,
     analytic_ratio,
+    discrete_holds,
     discrete_sigma,
 )
 from dpreg.privacy.mechanisms.additive import contrib
@@ -121,7 +121,12 @@ def test_some_of_a_person_s_rows_cost_their_part_of_eps(k, eps, unit):
     """What `in_parallel` says of halves of the rows, for the discrete law and every j."""
     delta, cells = Fraction("1e-6"), 15
     sigma = discrete_sigma((k * unit) ** 2, k * cells, eps, delta)
+
+    def proved(scale, rows):
+        scale = Fraction(scale)
+        ratio_squared = (rows * unit) ** 2 / scale**2
+        return scale >= 1 and discrete_holds(ratio_squared, cells, eps * rows / k, delta, scale)
+
     for j in range(1, k + 1):
-        assert gaussian._discrete_proved(sigma, (j * unit) ** 2, cells, eps * j / k, delta, 1)
-        smaller = sigma * j / (4 * k)
-        assert not gaussian._discrete_proved(smaller, (j * unit) ** 2, cells, eps * j / k, delta, 1)
+        assert proved(sigma, j)
+        assert not proved(sigma * j / (4 * k), j)

@@ -11,8 +11,8 @@ import pytest
 
 import dpreg
 from dpreg.errors import ArgumentError, NotReleased
-from dpreg.reporting import report_html
 from dpreg.results import tables as views
+from dpreg.results.report import report_html
 from dpreg.results.summary import Facts
 
 SCHEMA = {"x": (-1, 1), "g": ["u", "v", "w"], "y": (-5, 5), "b": (0, 1)}

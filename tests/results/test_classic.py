@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import chi2_contingency
 
 import dpreg
 from dpreg.errors import ArgumentError, NotReleased
@@ -250,3 +251,48 @@ def test_released_ends_that_are_stretched_stay_within_the_bounds_and_say_so():
     told = " ".join(str(result.summary(0.001, full=True)).split())
     assert "assumes no law" not in told
     assert "stretched to this level as a normal one would be and cut at the bounds" in told
+
+
+def two_factors(seed, n=600):
+    """Rows of two factors that do not depend on one another."""
+    rng = np.random.default_rng(seed)
+    levels = rng.choice(list("abc"), n, p=[0.6, 0.3, 0.1]), rng.choice(list("uv"), n, p=[0.3, 0.7])
+    return pd.DataFrame({"g": levels[0], "h": levels[1]})
+
+
+def test_without_noise_the_association_is_pearson_s_chi_square():
+    data = two_factors(1)
+    data.loc[:80, "g"] = np.where(data["h"][:81] == "u", "a", "c")
+    schema = {"g": list("abc"), "h": list("uv")}
+    found = dpreg.dp_histogram("g", data, by="h", eps=1e5, schema=schema, unsafe_seed=1)
+    test = found.test_nominal_association()
+    statistic, pvalue, degrees, _ = chi2_contingency(pd.crosstab(data["h"], data["g"]))
+    assert (test.statistic, test.pvalue) == pytest.approx((statistic, pvalue), rel=1e-3)
+    assert test.df_constraints == degrees == 2
+    assert STAMP in str(test)
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_the_null_of_an_association_knows_the_noise(noise):
+    """Of 120 tables without one, about 6 are found at .05; Pearson's test finds most of them."""
+    schema = {"g": list("abc"), "h": list("uv")}
+    call = {"by": "h", "eps": 0.3, "delta": 1e-6, "noise": noise, "schema": schema}
+    own, theirs = [], []
+    for seed in range(120):
+        found = dpreg.dp_histogram("g", two_factors(seed), unsafe_seed=seed, **call)
+        own.append(found.test_nominal_association().pvalue)
+        counts = np.maximum(found.bin_counts.reshape(2, 3), 1)
+        theirs.append(chi2_contingency(counts)[1])
+    assert 1 <= np.sum(np.array(own) < 0.05) <= 14
+    assert np.sum(np.array(theirs) < 0.05) > 24
+
+
+def test_an_association_takes_groups_that_the_noise_does_not_hide():
+    with pytest.raises(NotReleased, match="takes two factors"):
+        histogram().test_nominal_association()
+    schema = {"g": list("abc"), "h": list("uv")}
+    hidden = dpreg.dp_histogram(
+        "g", two_factors(1, 20), by="h", eps=0.01, schema=schema, unsafe_seed=1
+    )
+    with pytest.raises(NotReleased, match="the noise hides"):
+        hidden.test_nominal_association()

@@ -20,7 +20,7 @@ from results import write_saved_0_2 as written
 
 import dpreg
 from dpreg.errors import LedgerError, NotReleased
-from dpreg.reporting import report_html
+from dpreg.results.report import report_html
 
 OLD_LOOKS = "Intervals of 0.2's looks often do not hold the fit without privacy."
 FOLDER = Path(__file__).parent / "saved-0.1"

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 import dpreg
 from dpreg.errors import ArgumentError, DataError
 from dpreg.privacy.ledger.handle import kept
-from dpreg.reporting import write_report
 from dpreg.results.base import from_json, load
 from dpreg.results.claim import STAMP, LedgerPosition, ReleaseRecord
 from dpreg.results.regression import RegressionResults
+from dpreg.results.report import write_report
 from dpreg.results.saved import fields_of
 from dpreg.results.selection import SelectionResults
 

@@ -27,7 +27,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 from dpreg.errors import BudgetError, LedgerError, shown
 from dpreg.privacy.budget import Budget, exact
@@ -348,21 +348,26 @@ class Run(Protocol):
         """Return the rows, none for a statement that gives none."""
 
 
-class Database(Protocol):
-    """A connection to the database of one ledger.
+class Database:
+    """A connection to the database of one ledger, or of its witness.
 
     Whatever the database's library raises comes out as a LedgerError.
+
+    Attributes
+    ----------
+    place : str
+        Where the account lies, for messages and for opening it anew; no password.
+    role : {"ledger", "witness"}
+        What messages call it.
+    read_only : bool
+    begin : (str, str)
+        The statements that begin a transaction that writes, and one that reads.
     """
 
-    @property
-    def place(self) -> str:
-        """Where the account lies, for messages and for opening it anew; no password."""
+    begin: ClassVar[tuple[str, str]] = ("BEGIN", "BEGIN")
 
-    def there(self, deadline: float) -> bool:
-        """Tell whether there is an account."""
-
-    def make(self, fill: Callable[[Run, str], object], deadline: float) -> None:
-        """Make one unless there is one: `fill` gets a transaction and the account's home."""
+    def __init__(self, place: str, role: str, *, read_only: bool = False) -> None:
+        self.place, self.role, self.read_only = place, role, read_only
 
     def writing(self, deadline: float) -> AbstractContextManager[Run]:
         """Hold the account alone: commit at the end of the block, undo if it raises.
@@ -370,18 +375,37 @@ class Database(Protocol):
         When the block is left without an error, what it wrote is on the disk. `deadline` is a time
         of `time.monotonic`.
         """
+        if self.read_only:
+            raise LedgerError("this ledger was opened for reading: nothing can be charged")
+        return self.transaction(self.begin[0], deadline)
 
     def reading(self, deadline: float) -> AbstractContextManager[Run]:
-        """See the account at one moment."""
+        """See the account at one moment, beside whoever writes."""
+        return self.transaction(self.begin[1], deadline)
+
+    def transaction(self, begin: str, deadline: float) -> AbstractContextManager[Run]:
+        """Run statements together."""
+        raise NotImplementedError
+
+    def there(self, deadline: float) -> bool:
+        """Tell whether there is an account."""
+        return False
+
+    def make(self, fill: Callable[[Run, str], object], deadline: float) -> None:
+        """Make one unless there is one: `fill` gets a transaction and the account's home."""
+        with self.writing(deadline) as run:
+            fill(run, self.home(run))
 
     def home(self, run: Run) -> str:
         """Tell which file or which tables these are: a copy has another home."""
+        return ""
 
     def now(self, run: Run) -> datetime:
         """Tell the time, by the clock that all users of the account share if there is one."""
+        return datetime.now(UTC)
 
     def check(self, run: Run) -> None:
-        """Let the database look for damage by its own means."""
+        """Let the database look for damage by its own means, if it has any."""
 
 
 @dataclass(frozen=True, slots=True)

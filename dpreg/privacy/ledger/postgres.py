@@ -20,11 +20,12 @@ from datetime import datetime
 from typing import Any, Final
 
 from dpreg.errors import BudgetError, LedgerError
-from dpreg.privacy.ledger.chain import Run
+from dpreg.privacy.ledger.chain import Database, Run
 
 _SCHEMES: Final = ("postgresql://", "postgres://")
 _LOCK: Final = 0x64707267  # "dprg": the first half of the lock's name, the table is the other
 _SLOW: Final = 60.0
+_SNAPSHOT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
 
 class LostConnection(LedgerError):
@@ -36,7 +37,7 @@ def is_url(place: object) -> bool:
     return isinstance(place, str) and place.startswith(_SCHEMES)
 
 
-class PostgresDatabase:
+class PostgresDatabase(Database):
     """The tables of a ledger, or of a ledger's witness, on a server.
 
     Parameters
@@ -50,34 +51,19 @@ class PostgresDatabase:
         Seconds to wait for the server.
     """
 
+    begin = ("BEGIN ISOLATION LEVEL READ COMMITTED", _SNAPSHOT)
+
     def __init__(
         self, url: str, role: str = "ledger", *, read_only: bool = False, timeout: float = 30.0
     ) -> None:
         self._psycopg = _library()
-        self._url, self._role, self._read_only, self._timeout = url, role, read_only, timeout
+        self._url, self._timeout = url, timeout
         self._table = "dpreg_entries" if role == "ledger" else "dpreg_witness"
         try:
             self._psycopg.conninfo.conninfo_to_dict(url)
         except self._psycopg.Error:
             raise BudgetError("this is not the address of a PostgreSQL database") from None
-        self.place = _without_password(url)
-
-    @contextmanager
-    def writing(self, deadline: float) -> Iterator[Run]:
-        """Hold the account's lock; commit synchronously."""
-        if self._read_only:
-            raise LedgerError("this ledger was opened for reading: nothing can be charged")
-        with self._transaction(deadline, "BEGIN ISOLATION LEVEL READ COMMITTED") as run:
-            table = f"'{self._table}'::regclass::oid::bigint::int4"
-            run(f"SELECT pg_advisory_xact_lock({_LOCK}, {table})")
-            yield run
-
-    @contextmanager
-    def reading(self, deadline: float) -> Iterator[Run]:
-        """Read one snapshot."""
-        begin = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-        with self._transaction(deadline, begin) as run:
-            yield run
+        super().__init__(_without_password(url), role, read_only=read_only)
 
     def there(self, deadline: float) -> bool:
         """Tell whether the search path leads to the tables."""
@@ -86,11 +72,11 @@ class PostgresDatabase:
 
     def make(self, fill: Callable[[Run, str], object], deadline: float) -> None:
         """Make the tables, unless they are there."""
-        with self._transaction(deadline, "BEGIN") as run:
+        with self.transaction("BEGIN", deadline) as run:
             run(f"SELECT pg_advisory_xact_lock({_LOCK}, 0)")  # no two at once
             if not self._has_tables(run):
                 fill(run, "")
-                if self._role == "ledger":
+                if self.role == "ledger":
                     run("UPDATE dpreg_ledger SET home = ? || home", (self.home(run),))
 
     def _has_tables(self, run: Run) -> bool:
@@ -109,11 +95,9 @@ class PostgresDatabase:
         found: datetime = run("SELECT clock_timestamp()")[0][0]
         return found
 
-    def check(self, run: Run) -> None:
-        """Leave the server's pages to the server."""
-
     @contextmanager
-    def _transaction(self, deadline: float, begin: str) -> Iterator[Run]:
+    def transaction(self, begin: str, deadline: float) -> Iterator[Run]:
+        """Commit synchronously; whoever may write holds the account's lock."""
         with self._as_ledger_errors():
             seconds = max(int(min(self._timeout, _SLOW)), 2)
             connection = self._psycopg.connect(
@@ -133,6 +117,9 @@ class PostgresDatabase:
                 "SELECT set_config('synchronous_commit', 'on', true)"
                 " WHERE current_setting('synchronous_commit') = 'off'"
             )
+            if begin == self.begin[0]:
+                table = f"'{self._table}'::regclass::oid::bigint::int4"
+                run(f"SELECT pg_advisory_xact_lock({_LOCK}, {table})")
             yield run
             run("COMMIT")
 
@@ -141,7 +128,7 @@ class PostgresDatabase:
         try:
             yield
         except self._psycopg.Error as fault:
-            raise _told(fault, self._psycopg.OperationalError, connection, self._role) from None
+            raise _told(fault, self._psycopg.OperationalError, connection, self.role) from None
 
 
 def _library() -> Any:

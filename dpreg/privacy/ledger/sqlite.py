@@ -22,14 +22,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
 from dpreg.errors import LedgerError
 from dpreg.paths import identity, ordinary, reason, sync_folder
-from dpreg.privacy.ledger.chain import Run
+from dpreg.privacy.ledger.chain import Database, Run
 
 _BRIEF: Final = 0.05  # seconds in C, where an interrupt waits
 _TOLD: Final = {
@@ -114,53 +113,30 @@ _uses: Final[list[tuple[int, tuple[int, int]]]] = []
 """Process and file of each open connection, so that a fork knows those that it inherited."""
 
 
-class MemoryDatabase:
-    """A ledger in this process alone; its threads take turns."""
-
-    place = ""
+class MemoryDatabase(Database):
+    """A ledger in this process alone, each a new one; its threads take turns."""
 
     def __init__(self) -> None:
+        super().__init__("", "ledger")
         self._connection = sqlite3.connect(
             ":memory:", isolation_level=None, check_same_thread=False
         )
         self._owner, self._lock = os.getpid(), threading.Lock()
 
     @contextmanager
-    def writing(self, deadline: float) -> Iterator[Run]:
+    def transaction(self, begin: str, deadline: float) -> Iterator[Run]:
         """Run statements that are undone if the block raises."""
         if os.getpid() != self._owner:
             raise LedgerError("this ledger belongs to another process: give it a path")
-        with self._lock, transaction(self._connection, "BEGIN", deadline, "ledger") as run:
+        with self._lock, transaction(self._connection, begin, deadline, self.role) as run:
             yield run
-
-    reading = writing
-
-    def there(self, deadline: float) -> bool:
-        """Tell that there is none: each is new."""
-        return False
-
-    def make(self, fill: Callable[[Run, str], object], deadline: float) -> None:
-        """Fill it."""
-        with self.writing(deadline) as run:
-            fill(run, "")
-
-    def home(self, run: Run) -> str:
-        """Return nothing: there are no copies."""
-        return ""
-
-    def now(self, run: Run) -> datetime:
-        """Return this computer's time."""
-        return datetime.now(UTC)
-
-    def check(self, run: Run) -> None:
-        """Find nothing to look at."""
 
     def __del__(self) -> None:
         """Let the account go."""
         self._connection.close()
 
 
-class SqliteDatabase:
+class SqliteDatabase(Database):
     """A ledger, or a ledger's witness, in a file.
 
     Parameters
@@ -177,43 +153,31 @@ class SqliteDatabase:
         Where the name is no file's, or the file has a second name.
     """
 
+    begin = ("BEGIN IMMEDIATE", "BEGIN")
+
     def __init__(
         self, path: str | os.PathLike[str], role: str = "ledger", *, read_only: bool = False
     ) -> None:
         found = ordinary(path, LedgerError)
         self.file = Path(os.path.realpath(path)) if found is None else found
-        self.place = str(self.file)
-        self._role, self._read_only = role, read_only
+        super().__init__(str(self.file), role, read_only=read_only)
         self._opened = None if found is None else self._identity()
 
     @contextmanager
-    def writing(self, deadline: float) -> Iterator[Run]:
-        """Take the lock; commit with a sync."""
-        if self._read_only:
-            raise LedgerError("this ledger was opened for reading: nothing can be charged")
-        with self._transaction("BEGIN IMMEDIATE", deadline) as run:
-            yield run
-
-    @contextmanager
-    def reading(self, deadline: float) -> Iterator[Run]:
-        """Read one snapshot, beside whoever writes."""
-        with self._transaction("BEGIN", deadline) as run:
-            yield run
-
-    @contextmanager
-    def _transaction(self, begin: str, deadline: float) -> Iterator[Run]:
+    def transaction(self, begin: str, deadline: float) -> Iterator[Run]:
+        """Take the lock, or read a snapshot; commit with a sync."""
         file = self._identity()
         if file != self._opened:
             raise LedgerError(
-                f"the {self._role}'s file {self.place!r} has been replaced since it was opened: "
+                f"the {self.role}'s file {self.place!r} has been replaced since it was opened: "
                 "charges made since may be missing from it; compare it with "
                 "`dpreg ledger verify --head`"
             )
         with (
             _used(file),
-            as_ledger_errors(self._role),
+            as_ledger_errors(self.role),
             closing(self._connection()) as connection,
-            transaction(connection, begin, deadline, self._role) as run,
+            transaction(connection, begin, deadline, self.role) as run,
         ):
             for ending in ("-wal", "-shm"):
                 with suppress(FileNotFoundError):
@@ -225,7 +189,7 @@ class SqliteDatabase:
         if not writable and not os.path.exists(self.place + "-wal"):
             # This user cannot make the log that reading takes, and all that was written is here.
             return connected(self.file, "?mode=ro&immutable=1")
-        return connected(self.file, "?mode=ro" if self._read_only else "?mode=rw")
+        return connected(self.file, "?mode=ro" if self.read_only else "?mode=rw")
 
     def there(self, deadline: float) -> bool:
         """Tell whether the file was there."""
@@ -233,16 +197,12 @@ class SqliteDatabase:
 
     def make(self, fill: Callable[[Run, str], object], deadline: float) -> None:
         """Make the file, unless there is one now."""
-        _make_file(self.file, fill, self._role)
+        _make_file(self.file, fill, self.role)
         self._opened = self._identity()
 
     def home(self, run: Run) -> str:
         """Return the file's number on its disk, which renaming keeps and copying does not."""
         return f"inode {self._identity()[1]}"
-
-    def now(self, run: Run) -> datetime:
-        """Return this computer's time."""
-        return datetime.now(UTC)
 
     def check(self, run: Run) -> None:
         """Let SQLite look at every page."""
@@ -255,11 +215,11 @@ class SqliteDatabase:
             found = os.stat(self.place)
         except OSError as fault:
             raise LedgerError(
-                f"the {self._role} {self.place!r} is gone, or cannot be opened: {reason(fault)}"
+                f"the {self.role} {self.place!r} is gone, or cannot be opened: {reason(fault)}"
             ) from None
         if found.st_nlink > 1:
             raise LedgerError(
-                f"the {self._role}'s file has a second name (a hard link), and what is charged "
+                f"the {self.role}'s file has a second name (a hard link), and what is charged "
                 "under one name may be missing under the other: remove the link"
             )
         return identity(found)

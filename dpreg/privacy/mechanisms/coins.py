@@ -29,24 +29,6 @@ at most k groups.
 
 Where a table says whose row each row is, all rows of a person go by one coin, a keyed hash of the
 person's id: `dpreg.sources.persons` says why that does. `secret_key` draws the key.
-
-Coins that last for several passes
-----------------------------------
-A call that goes through the rows several times, and must find each row in the same half every time,
-draws a key of 256 bits for itself (`Coins.lasting`). The coin of the row in place i is bit i of a
-stream that BLAKE2b makes of that key: block b of the stream, 512 bits, is its keyed hash of b.
-
-Statement. Take the stream for independent fair coins, independent of all else. Then what a call
-makes of both halves is as private as if every row had been given one coin before the first pass.
-
-Proof. Every pass computes the same bits, so that each row is in one half for the whole call: all
-passes together are one release that gives the row in place i the coin of place i, and the statement
-above holds for it.
-
-*What is not exact.* The coins rest on BLAKE2b with a secret key being a pseudorandom function. The
-rows must come in the same order in each pass; where an engine does not promise that (a cluster, a
-query or a function that each pass runs again), a call must refuse, have the rows held, or go by
-persons: a row that changes halves between two passes would be paid for once and read at twice.
 """
 
 from __future__ import annotations
@@ -67,8 +49,6 @@ if TYPE_CHECKING:
 
 
 _KEY_BYTES = 32
-_BLOCK = 512
-"""Coins that one hash gives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,48 +61,26 @@ class Coins:
     ----------
     groups : int
         How many; a row is in each with the same probability.
-    key : int, bytes or None
+    key : int or None
         None: from the operating system's entropy, wherever and as often as a piece of the rows is
-        read (`dpreg.sources.base` says why a task that is run again does no harm). Bytes are a
-        secret key for several passes, for two groups. A seeded run, **not private**, has an
-        integer. With either a row's group follows from key and place in the table: the same for
-        every engine that keeps the order of the rows.
+        read (`dpreg.sources.base` says why a task that is run again does no harm). A seeded run,
+        **not private**, has an integer: a row's group then follows from key and place in the table,
+        the same for every engine that keeps the order of the rows.
     """
 
     groups: int
-    key: int | bytes | None = field(default=None, repr=False)
+    key: int | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, groups: int, rng: Generator | None = None) -> Coins:
         """Make coins; with a generator, the default is the operating system's entropy, seeded."""
         return cls(groups, None if rng is None else int(rng.integers(2**63)))
 
-    @classmethod
-    def lasting(cls, rng: Generator | None = None) -> Coins:
-        """Make coins of two groups that stay the same for all passes of a call.
-
-        The key is drawn afresh from the operating system's entropy; with a generator, **not
-        private**, it follows from that.
-        """
-        return cls(2, secret_key() if rng is None else int(rng.integers(2**63)))
-
     def labels(self, start: int, rows: int) -> Ints:
         """Draw the groups of `rows` rows, the first of which is in place `start`."""
         if self.key is None:
             return assign_blocks(rows, self.groups)
-        if isinstance(self.key, bytes):
-            return _stream(self.key, start, rows)
         return seeded.groups_of(self.key, start, rows, self.groups)
-
-
-def _stream(key: bytes, start: int, rows: int) -> Ints:
-    """Return bits `start` .. `start + rows - 1` of the key's stream."""
-    first, last = start // _BLOCK, -(-(start + rows) // _BLOCK)
-    numbers = (block.to_bytes(8, "little") for block in range(first, last))
-    hashes = b"".join(hashlib.blake2b(number, key=key).digest() for number in numbers)
-    bits = np.unpackbits(np.frombuffer(hashes, dtype=np.uint8))
-    at = start - first * _BLOCK
-    return bits[at : at + rows].astype(np.int64)
 
 
 def assign_blocks(rows: int, blocks: int, *, rng: Generator | None = None) -> Ints:

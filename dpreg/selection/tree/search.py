@@ -115,6 +115,7 @@ if TYPE_CHECKING:
     from dpreg.selection.scoring.problem import Problem
 
 
+@dataclass(slots=True, eq=False)
 class Node:
     """A cell less the models already taken from it (`gone`), with its largest noise.
 
@@ -123,44 +124,39 @@ class Node:
     bound of a state of its own.
     """
 
-    __slots__ = (
-        *("at", "bound", "cell", "drawn", "extra", "gone", "heaviest", "lack", "leaf"),
-        *("level", "most", "noise", "removed", "score", "size", "state"),
-    )
+    cell: Cell
+    size: int
+    gone: frozenset[int]
+    noise: Arrival
+    state: State
+    bound: float = -math.inf
+    extra: tuple[float, ...] = ()
+    heaviest: Heaviest | None = None
+    lack: float = 0.0
+    most: float = 0.0
+    level: float = -math.inf
+    score: int = 0
+    removed: int = 0
+    leaf: int = -1
+    drawn: bool = False
+    at: int = 0
 
-    def __init__(
-        self, cell: Cell, size: int, gone: frozenset[int], noise: Arrival, state: State
-    ) -> None:
-        self.cell = cell
-        self.size = size
-        self.gone = gone
-        self.noise = noise
-        self.state = state
-        self.bound = -math.inf
-        self.extra: tuple[float, ...] = (0.0,) * len(state.views)
-        self.heaviest: Heaviest | None = None
-        self.lack = self.most = 0.0
-        self.level = -math.inf
-        self.score = 0
-        self.removed = 0
-        self.leaf = -1
-        self.drawn = False
-        self.at = 0
+    def __post_init__(self) -> None:
+        """Nothing has been left out that the state does not know."""
+        self.extra = (0.0,) * len(self.state.views)
 
 
+@dataclass(slots=True, eq=False)
 class Leaf:
     """A model with its noise and a lower bound on its score; `stage` counts the refinements."""
 
-    __slots__ = ("beta", "bound", "model", "noise", "score", "stage", "weight")
-
-    def __init__(self, model: int, weight: int, noise: Arrival, bound: float) -> None:
-        self.weight = fmpz(weight)
-        self.model = model
-        self.noise = noise
-        self.bound = bound
-        self.score = 0
-        self.stage = 0
-        self.beta: Floats | None = None
+    model: int
+    weight: fmpz
+    noise: Arrival
+    bound: float
+    score: int = 0
+    stage: int = 0
+    beta: Floats | None = None
 
 
 _SLACK: Final = 2.0**-40
@@ -340,7 +336,7 @@ class Search:
         )
         weight = self.counts.weight(node.leaf)
         bound = max(bound - abs(bound) * _SLACK, node.bound, self.bounds.floor)
-        leaf = Leaf(node.leaf, weight, node.noise, bound)
+        leaf = Leaf(node.leaf, fmpz(weight), node.noise, bound)
         leaf.score = self.tree.least_score(leaf.bound, self.counts.penalty_of(leaf.model))
         if float(self.value(leaf)) > self.guess:
             self.refine_leaf(leaf)

@@ -187,9 +187,9 @@ def dies(monkeypatch, role, when):
     def writing(database, deadline):
         with honest(database, deadline) as run:
             yield run
-            if database._role == role and when == "before":
+            if database.role == role and when == "before":
                 os.kill(os.getpid(), signal.SIGKILL)
-        if database._role == role and when == "after":
+        if database.role == role and when == "after":
             os.kill(os.getpid(), signal.SIGKILL)
 
     monkeypatch.setattr(SqliteDatabase, "writing", writing)
@@ -454,7 +454,7 @@ def test_what_failed_between_the_commits_is_not_certain(path, file, monkeypatch)
     def writing(database, deadline):
         with honest(database, deadline) as run:
             yield run
-            if database._role == "witness":
+            if database.role == "witness":
                 raise LedgerError("the disk is full: nothing was charged")
 
     monkeypatch.setattr(SqliteDatabase, "writing", writing)
@@ -476,7 +476,7 @@ def test_a_charge_whose_answer_was_lost_is_made_once(path, file, monkeypatch):
     def writing(database, deadline):
         with honest(database, deadline) as run:
             yield run
-            if database._role == "witness":
+            if database.role == "witness":
                 monkeypatch.undo()
                 raise LostConnection("gone")
 

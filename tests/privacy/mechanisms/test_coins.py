@@ -44,30 +44,6 @@ def test_seeded_coins_follow_from_the_place_of_a_row(groups):
     assert chi2.sf(((counts - 60_000 / groups) ** 2).sum() * groups / 60_000, groups) > 1e-7
 
 
-def test_lasting_coins_are_fair_and_follow_from_place_and_key():
-    coins, others = Coins.lasting(), Coins.lasting()
-    whole = coins.labels(0, 100_000)
-    assert set(np.unique(whole)) == {0, 1}
-    for start, rows in ((0, 1), (1, 511), (511, 2), (512, 513), (99_990, 10), (1000, 0)):
-        assert (coins.labels(start, rows) == whole[start : start + rows]).all()
-    assert abs(whole.mean() - 0.5) < 0.02
-    lags = [abs(np.corrcoef(whole[:-lag], whole[lag:])[0, 1]) for lag in (1, 2, 8, 64, 512)]
-    assert max(lags) < 0.02
-    assert abs(np.corrcoef(whole, others.labels(0, 100_000))[0, 1]) < 0.02
-    far = coins.labels(2**45, 100)
-    assert (far == coins.labels(2**45, 200)[:100]).all()
-
-
-def test_the_key_of_lasting_coins_is_secret():
-    coins = Coins.lasting()
-    assert isinstance(coins.key, bytes)
-    assert len(coins.key) == 32
-    assert repr(coins) == "Coins(groups=2)"
-    seeded = Coins.lasting(np.random.default_rng(1))
-    assert seeded == Coins.lasting(np.random.default_rng(1))
-    assert (seeded.labels(5, 20) == seeded.labels(0, 25)[5:]).all()
-
-
 def test_numpy_state_plays_no_part_in_secure_coins(monkeypatch):
     def refuse(*args, **kwargs):
         raise AssertionError("a NumPy generator was asked")

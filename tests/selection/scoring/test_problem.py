@@ -78,7 +78,7 @@ def check_against_all_faces(seeds):
 
 
 def test_equals_the_floor_of_an_exact_oracle_ties_included():
-    assert check_against_all_faces(range(250)) > 100
+    assert check_against_all_faces(range(400)) > 100
 
 
 def test_perfect_fits_need_no_third_tier():
@@ -191,7 +191,7 @@ def test_mutant_no_certificate_and_no_start_is_caught(monkeypatch):
 
     monkeypatch.setattr(FloatForm, "interval", trusting)
     with pytest.raises(AssertionError):
-        check_against_all_faces(range(250))
+        check_against_all_faces(range(400))
 
 
 def test_candidates_carry_no_weight(monkeypatch):

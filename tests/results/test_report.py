@@ -12,7 +12,7 @@ import dpreg
 from dpreg.errors import ArgumentError, DataError
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.ledger import Ledger
-from dpreg.reporting import report_html, write_report
+from dpreg.results.report import report_html, write_report
 
 SCHEMA = {"y": (-1, 1), "a<b>": (-1, 1), "c": (-1, 1)}
 

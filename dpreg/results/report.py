@@ -1,9 +1,9 @@
 """The page of a release report: sections in order, one file, nothing fetched from a network.
 
-What it says stands in ``texts.toml``; here is when, and with which numbers. Its pictures are SVG
+What it says stands in ``report.toml``; here is when, and with which numbers. Its pictures are SVG
 inside the page; matplotlib is an extra.
 
-Tested in `tests/reporting/test_page.py`.
+Tested in `tests/results/test_report.py`.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def report_html(result: Released) -> str:
         for name, part in parts.items()
         if part
     )
-    return _said("page", title=found.title, style=Html(_file("style.css")), body=Html(body))
+    return _said("page", title=found.title, style=Html(_file("report.css")), body=Html(body))
 
 
 def _head(result: Released, title: str) -> str:
@@ -259,16 +259,16 @@ class Html(str):
 
 
 def _file(name: str) -> str:
-    return resources.files("dpreg.reporting").joinpath(name).read_text(encoding="utf-8")
+    return resources.files("dpreg.results").joinpath(name).read_text(encoding="utf-8")
 
 
 @cache
 def _texts() -> Mapping[str, Any]:
-    return tomllib.loads(_file("texts.toml"))
+    return tomllib.loads(_file("report.toml"))
 
 
 def _said(*name: str, **parts: Any) -> Html:
-    """Return a text of ``texts.toml``, with what is put in escaped unless it is HTML."""
+    """Return a text of ``report.toml``, with what is put in escaped unless it is HTML."""
     text: Any = _texts()
     for each in name:
         text = text[each]
