@@ -400,11 +400,10 @@ class GroupSums:
                 sums[2 * number + 1] = counts * group.steps**2
                 sums[2 * number] = cross * group.steps[:, None]
         for place, (one, other) in enumerate(self._layout.pairs, 2 * len(groups)):
-            for steps, axis in ((groups[one].steps, 1), (groups[other].steps, 2)):
-                if steps is not None:
-                    shape = [1, 1, 1]
-                    shape[axis] = -1
-                    sums[place] = sums[place] * steps.reshape(shape)
+            if (steps := groups[one].steps) is not None:
+                sums[place] = sums[place] * steps[:, None]
+            if (steps := groups[other].steps) is not None:
+                sums[place] = sums[place] * steps
         return [
             np.concatenate([triangle, *(one[row].ravel() for one in sums)])
             for row, triangle in enumerate(triangles)
