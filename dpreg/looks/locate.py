@@ -201,8 +201,8 @@ def from_box(box: Box, family: Family, described: Described) -> tuple[Point, Fam
     sure = np.maximum(kept - TUNING.sure * nu, 0.0) / (kept + 0.5 * nu)
     L = (Q / np.sqrt(kept + 0.5 * nu)).T
     own = np.diag(S)[at] - TUNING.sure * noise_norm(1.0, 1) * np.diag(noise)[at]
-    lifted_to = (TUNING.sure if math.isfinite(family.limits[0]) else 1.0) * np.maximum(own, 0.0)
-    return Point(means[at], L, slopes, middle, weight, phi, spread, sure, least=lifted_to), family, n
+    surely = (TUNING.sure if math.isfinite(family.limits[0]) else 1.0) * np.maximum(own, 0.0)
+    return Point(means[at], L, slopes, middle, weight, phi, spread, sure, least=surely), family, n
 
 
 def _of_trials(

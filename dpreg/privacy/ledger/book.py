@@ -27,7 +27,7 @@ to a state without the line does not hold this last head, for its hash follows f
 it: with it, the ledger would hold the answered line. So the ledger is refused. A line that was
 written and never answered may be lost unseen: nothing was released for it.
 
-A ledger notes the number at which its witness began (`charging.WITNESSED`), and is charged neither
+A ledger notes the number at which its witness began (`WITNESSED`), and is charged neither
 without a witness nor with one that it had before. The witness of a new ledger gets the head
 before the first line when the ledger is first opened for charging; until then neither holds a
 charge, and that is no alarm. `adopt` alone takes heads out of a witness, after the ledger's own
