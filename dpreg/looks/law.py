@@ -110,8 +110,7 @@ def law(release: Release, family: Family, rows: float, described: Described | No
     Without `described` no column says which level a row has.
     """
     point, d = release.point, release.point.size
-    noise_sd = None if release.together else release.information_sd
-    H = lifted(release.information, point, rows, noise_sd)
+    H = lifted(release.information, point, rows, release.lacking_sd)
     phi = release.dispersion(H, rows)
     if not family.dispersed:
         phi = max(phi, TUNING.least)

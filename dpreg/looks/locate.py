@@ -241,7 +241,7 @@ def lifted(information: Floats, point: Point, rows: float, noise_sd: float | Non
     point : Point
     rows : float
     noise_sd : float, optional
-        Of the information; None where limits were the score's as well, so that steps are right.
+        Of the information; None where its limits cut nothing or were the score's as well.
     """
     count = max(float(information[0, 0]), TUNING.least * rows)
     means = information[0, 1:]
@@ -321,7 +321,7 @@ def advance(release: Release, family: Family, rows: float, *, first: bool) -> tu
     norm = noise_norm(release.information_sd, d)
     prior = max(phi if first else 0.0, TUNING.prior * d * phi / rows)
     ridge = release.score_sd * (release.score_sd / prior)
-    K = lifted(H, point, rows, None if release.together else release.information_sd)
+    K = lifted(H, point, rows, release.lacking_sd)
     values, Q = eigen(K)
     low = np.maximum(values, 0.5 * norm)
     theta = Q @ (low / (low * low + ridge) * (Q.T @ release.score))

@@ -57,6 +57,8 @@ class Release:
         Of matrix-Laplace noise.
     cuts : float
         c of what the limit of a score may cut (`dpreg.looks.locate`); 0 where no score is longer.
+    lacks : bool
+        Whether the information may lack what its own limit cut, where the score's was farther out.
     chosen : bool
         Whether its columns were chosen by looks before.
     carried : (d, d) array or None
@@ -80,9 +82,15 @@ class Release:
     together: bool = False
     degrees: int | None = None
     cuts: float = TUNING.limit
+    lacks: bool = True
     chosen: bool = False
     carried: Floats | None = None
     unseen: Floats | None = None
+
+    @property
+    def lacking_sd(self) -> float | None:
+        """The noise of an information that may lack what limits cut of it alone; else None."""
+        return self.information_sd if self.lacks and not self.together else None
 
     @property
     def spread(self) -> Floats:

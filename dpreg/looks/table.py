@@ -296,15 +296,16 @@ class Taken(ABC):
             tail=tail,
             tail_sd=S * S * noise.tail_sd,
             degrees=None if before is None else before.degrees,
-            cuts=self.plan.limit * self._cuts(at, family, S),
+            cuts=self.plan.limit * self._cuts(at, family, S, 1),
+            lacks=self._cuts(at, family, A, 0),
             chosen=self.plan.chosen,
             carried=spread,
             unseen=unseen,
         )
 
-    def _cuts(self, at: Point, family: Family, limit: float) -> bool:
-        """Return whether a score can be longer than its limit."""
-        return self.plan.persons or _NEARLY * farthest(at, family, self.described)[1] > limit
+    def _cuts(self, at: Point, family: Family, limit: float, place: int) -> bool:
+        """Return whether a trace (place 0) or a score (1) can be longer than its limit."""
+        return self.plan.persons or _NEARLY * farthest(at, family, self.described)[place] > limit
 
     def locating(
         self,

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pandas as pd
-from scipy.stats import chi2
 
 from dpreg.errors import ArgumentError, NotReleased
 from dpreg.results import inference, notes
@@ -333,6 +332,8 @@ class HistogramResults(Estimates):
         kept = np.arange(counts.size).reshape(shape)[:-1, :-1].ravel()
         apart = (counts / total - np.outer(r, c)).ravel()[kept]
         statistic = float(apart @ np.linalg.solve(covariance[np.ix_(kept, kept)], apart))
+        from scipy.stats import chi2  # slow to import
+
         return WaldTest(statistic, float(chi2.sf(statistic, kept.size)), kept.size, self.claim)
 
     @property

@@ -10,6 +10,7 @@ from oracles import neighbours
 from oracles.neighbours import MECHANISMS, RELATIONS
 
 from dpreg import moments
+from dpreg.arrays import CELL_BITS
 from dpreg.formula import design as matrix
 from dpreg.formula import rows
 from dpreg.privacy import proofs as sensitivity
@@ -102,7 +103,7 @@ def _unclipped_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take away the last line of defence, so that the clip before it is what is tested."""
 
     def to_grid(block: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        return np.nan_to_num(np.rint(block * 2.0**moments.CELL_BITS))
+        return np.nan_to_num(np.rint(block * 2.0**CELL_BITS))
 
     monkeypatch.setattr(moments, "to_grid", to_grid)
 
