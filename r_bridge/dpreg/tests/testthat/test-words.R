@@ -79,9 +79,10 @@ test_that("a skeleton shows names and kinds, and can be filled in", {
   filled <- gsub('c("", "")', 'c("u", "v")', gsub("c( , )", "c(0, 1)", code, fixed = TRUE), fixed = TRUE)
   eval(parse(text = filled))
   expect_named(schema, c("price", "county", "size", "pool", "odd name"))
+  expect_error(schema_skeleton(1), class = "dpreg_argument_error")
+  need_python()
   expect_error(dp_ols(price ~ county, frame, 1, schema = eval(parse(text = gsub("c( , )", "c(0, 1)", code, fixed = TRUE)))),
                class = "dpreg_schema_error")
-  expect_error(schema_skeleton(1), class = "dpreg_argument_error")
 })
 
 test_that("rows are made up of the schema alone, and say so", {
