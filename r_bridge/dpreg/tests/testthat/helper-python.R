@@ -88,7 +88,7 @@ def _add_test_verbs():
         return np.array([law.below(beta), law.p_value(), law.center(), *law.interval(1 - level)])
 
     def drawn(data, estimates, level):
-        from dpreg.estimation import drawn as law
+        from dpreg.estimation import inference as law
         values, estimates = data.to_numpy(), np.asarray(estimates, float)
         return {'limits': law.intervals(estimates, values, 1 - level),
                 'pvalues': law.pvalues(estimates, values, np.zeros(len(estimates)))}

@@ -281,7 +281,7 @@ test_that("p-values of one fit agree everywhere", {
     expect_equal(anova(fit)[c("x", "z"), "Pr(>Chisq)"], unname(told), tolerance = 1e-12)
     expect_equal(drop1(fit)[c("x", "z"), "Pr(>Chisq)"], unname(told), tolerance = 1e-12)
     expect_equal(tidy(fit)$p.value[2:3], unname(told), tolerance = 1e-12)
-    loaded <- reticulate::import("dpreg")$results$load$from_json(fit$python$json)
+    loaded <- reticulate::import("dpreg.results.base")$from_json(fit$python$json)
     theirs <- unlist(loaded$wald_test_terms()$table["pvalue"]$to_dict())
     expect_equal(anova(fit)[c("x", "z", "g"), "Pr(>Chisq)"], unname(theirs[c("x", "z", "g")]), tolerance = 1e-9)
     expect_match(attr(anova(fit), "heading"), "by the law of summary()", fixed = TRUE, all = FALSE)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpreg_bridge.calls import answer
-from dpreg_bridge.finalizers import guard
+from dpreg_bridge.finalizers import find, guarded
 from dpreg_bridge.interrupts import leave_to_r, outsiders_interrupts
 from dpreg_bridge.rpy import ENTRANCE, R
 
@@ -29,13 +29,14 @@ def open_door(reticulate: str) -> None:
     reticulate : str
         Path of reticulate's shared library.
     """
-    guard(reticulate)
-    with outsiders_interrupts():
-        R.initr()
-    if not _kept:
-        with outsiders_interrupts(python=False):
-            leave_to_r(ENTRANCE)
-    if not _kept:
-        _kept.append(R.rternalize(answer))
-    package = R.baseenv["asNamespace"](R.StrSexpVector(["dpreg"]))
-    package["the"]["door"] = _kept[0]
+    find(reticulate)
+    with guarded():
+        with outsiders_interrupts():
+            R.initr()
+        if not _kept:
+            with outsiders_interrupts(python=False):
+                leave_to_r(ENTRANCE)
+        if not _kept:
+            _kept.append(R.rternalize(answer))
+        package = R.baseenv["asNamespace"](R.StrSexpVector(["dpreg"]))
+        package["the"]["door"] = _kept[0]

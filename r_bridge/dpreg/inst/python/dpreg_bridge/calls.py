@@ -24,6 +24,7 @@ from dpreg.errors import DpregError, DpregWarning
 from dpreg.privacy.ledger.handle import kept
 from dpreg.schema import Schema
 from dpreg_bridge.columns import table
+from dpreg_bridge.finalizers import guarded
 from dpreg_bridge.interrupts import pythons_interrupts
 from dpreg_bridge.sources import opened
 from dpreg_bridge.values import from_r, to_r
@@ -35,7 +36,7 @@ __all__ = ["answer"]
 def answer(request: Any) -> Any:
     """Answer one request of R's. An exception that left here would be NULL to R."""
     try:
-        with pythons_interrupts():
+        with guarded(), pythons_interrupts():
             return _answer(request)
     except KeyboardInterrupt:
         return to_r({"warnings": (), **_failure("KeyboardInterrupt", "")})
