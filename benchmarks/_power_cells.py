@@ -47,6 +47,9 @@ class Cell:
     fifty), "factor" (the second, with an effect, and the last, without, are factors).
     errors: "normal", "t4", "exponential", "lognormal", "spread" (lognormal, and spread further
     where the fit is larger).
+    neighbors: "replace-one", or "add-remove".
+    each: rows of a person, who is the unit where it is not 0; half of the variance of normal errors
+    is the person's then.
     """
 
     p: int = 8
@@ -57,10 +60,14 @@ class Cell:
     design: str = "equal"
     columns: str = "normal"
     errors: str = "normal"
+    neighbors: str = "replace-one"
+    each: int = 0
 
     @property
     def name(self) -> str:
         budget = f"eps{self.eps:g} " + ("1e-6" if self.delta else "pure")
+        budget += f" {self.neighbors}" if self.neighbors != "replace-one" else ""
+        budget += f" persons of {self.each}" if self.each else ""
         kind = "" if self.columns == self.errors == "normal" else f" {self.columns}/{self.errors}"
         return f"{self.design}{kind} p{self.p} rho{self.rho:g} n{self.n:g} {budget}"
 
@@ -133,6 +140,27 @@ def skewed_cells() -> list[Cell]:
         for design in ("equal", "null")
         for n, p in ((20_000, 12), (100_000, 8))
         for columns, errors in kinds
+        for delta in (1e-6, 0.0)
+    ]
+
+
+def wide_cells() -> list[Cell]:
+    """Hundreds of columns, and rows enough to look at so many."""
+    return [
+        Cell(p, n, 4.0, delta, rho)
+        for p, n in ((100, 100_000), (300, 300_000))
+        for rho in (0.0, 0.5)
+        for delta in (1e-6, 0.0)
+    ]
+
+
+def relation_cells() -> list[Cell]:
+    """Other neighbours: rows that come or go, and persons with five rows each."""
+    kinds = [("add-remove", 0), ("replace-one", 5), ("add-remove", 5)]
+    return [
+        Cell(8, 20_000, 1.0, delta, rho, neighbors=neighbors, each=each)
+        for neighbors, each in kinds
+        for rho in (0.5, 0.9)
         for delta in (1e-6, 0.0)
     ]
 
@@ -222,6 +250,8 @@ GRIDS = {
     "hard": hard_cells,
     "skewed": skewed_cells,
     "standing": standing_cells,
+    "wide": wide_cells,
+    "relations": relation_cells,
     "coverage": coverage_cells,
 }
 
@@ -364,7 +394,11 @@ def draw(cell: Cell, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     x = _draw_columns(cell, cell.n, rng)
     fit = x @ beta
     if cell.errors == "normal":
-        return x, np.clip(fit + SIGMA * rng.standard_normal(cell.n), -1, 1)
+        errors = rng.standard_normal(cell.n)
+        if cell.each:
+            own = np.repeat(rng.standard_normal(-(-cell.n // cell.each)), cell.each)[: cell.n]
+            errors = (errors + own) / np.sqrt(2)
+        return x, np.clip(fit + SIGMA * errors, -1, 1)
     errors = _table(cell.errors)[rng.integers(0, 2_000_000, cell.n)]
     if cell.errors == "spread":
         at = np.zeros(cell.n) if not fit.any() else (fit - fit.mean()) / fit.std()

@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 
+import dpreg
+from benchmarks._power_cells import Cell
 from dpreg.choice import Released
 from dpreg.looks.described import Described
 from dpreg.looks.expected import Expected
@@ -22,7 +26,9 @@ from dpreg.looks.plan import plan_looks
 from dpreg.privacy.budget import Budget, exact
 from dpreg.privacy.protection import Protection
 
-__all__ = ["Setting", "choosing_laws", "fitted", "looked"]
+__all__ = ["Setting", "called", "choosing_laws", "fitted", "looked"]
+
+Group: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,31 @@ def choosing_laws(
 ) -> tuple[Released, ...]:
     """Return the laws that terms are chosen from."""
     return laws_for_choice(looked(x, y, setting, rng)[1])
+
+
+def called(cell: Cell, x: np.ndarray, y: np.ndarray, seed: int) -> tuple[list[int], list[Group]]:
+    """Return the units that a whole call finds and its groups, for neighbours of any kind."""
+    names = [f"x{u + 1}" for u in range(cell.p)]
+    frame = pd.DataFrame(x, columns=names).assign(y=y)
+    told: dict[str, Any] = {"neighbors": cell.neighbors}
+    if cell.each:
+        frame["who"] = np.arange(len(y)) // cell.each
+        told["person"] = "who"
+    found = dpreg.dp_select(
+        "y ~ " + " + ".join(names),
+        frame,
+        eps=str(cell.eps),
+        delta="1e-6" if cell.delta else 0,
+        schema=dict.fromkeys([*names, "y"], (-1, 1)),
+        method="adaptive",
+        fit=None,
+        progress=False,
+        unsafe_seed=seed,
+        **told,
+    )
+    place = names.index
+    groups = [tuple(map(place, group)) for group in found.alternatives]
+    return [place(name) for name in found.selected if name in names], groups
 
 
 def fitted(rows: Expected, seen: Seen, places: Sequence[int], fit: str) -> Estimates:

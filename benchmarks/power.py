@@ -49,7 +49,7 @@ from benchmarks._power_cells import (
     effects,
     population,
 )
-from benchmarks._power_runs import Setting, choosing_laws, fitted, looked
+from benchmarks._power_runs import Setting, called, choosing_laws, fitted, looked
 from benchmarks._power_table import audit, by_rows, line, markdown, picture
 from benchmarks.peers.choices import choices
 from dpreg.choice import choose
@@ -83,6 +83,10 @@ def released_often(
         x, y = draw(cell, rng)
         own = counted(cell, bic(cell, boxed(x, y)))
         add_set(out["bic"], [own] * times)
+        if cell.each or cell.neighbors != "replace-one":
+            seeds = rng.integers(0, 2**31, times).tolist()
+            add_set(out["adaptive"], [counted(cell, *called(cell, x, y, s)) for s in seeds])
+            continue
         laws += [choosing_laws(x, y, setting, rng) for _ in range(times)]
     found = [choose(own, cell.space) for own in laws]
     for at in range(0, len(found), times):

@@ -22,11 +22,12 @@ can be: w and g are multiplied by it, before all limits, so that what follows ho
 
 *Persons.* Where rows come by person, (k, f) of a row are only limited far out, to lengths of 2**26
 (scores 2**30), by a factor in which no other row has a part. k of all rows of a person are
-multiplied by one factor of at most 1 that brings the sum of their squares to 2**40, and so is the
-sum of f over the rows. Blindly that factor is of the sum of g ebar |v| / (wbar^(1/2) S). At a
-locating look one factor serves k and f, and f has another. Sums saturate
-(`dpreg.sources.persons`): a saturated sum of squares says too little, and its person
-is excluded.
+multiplied by one factor c of at most 1 that brings the sum of their squares to 2**40. The sum of f
+over the rows is multiplied by c^2, by which k k' became less, and then limited as that of a row is;
+blindly by the sum of g ebar |v| / (wbar^(1/2) S). So a person with more rows than A has room for
+counts less, alike in H and s: the fit is weighted by what depends on columns alone. At a locating
+look c serves k and f, and f has another factor. Sums saturate (`dpreg.sources.persons`): a
+saturated sum of squares says too little, and its person is excluded.
 
 Statement. For every table, chunk, order of rows, engine, number of threads and BLAS:
 
@@ -282,7 +283,7 @@ def _summed(seen: _Seen, place: Place, codes: Ints) -> tuple[Floats, Floats]:
         else:
             most = np.ceil(np.minimum(reach, _FAR))
             length = person_sums(codes, most.astype(np.int64)).astype(np.float64)
-        f = np.trunc(total * np.minimum(_ONE / np.maximum(length, 1.0), 1.0))
+        f = np.trunc(total * np.minimum(_ONE / np.maximum(length, 1.0), share * share))
         hold_norm(f)
     return np.trunc(k * share[codes]), f
 

@@ -254,6 +254,10 @@ class Taken(ABC):
             Where the columns, 0 the constant, stand among that look's; None: they are the same.
         """
         A, S = limits
+        if before is not None and self.plan.persons:
+            # Persons count as little in the score as they did in the information.
+            own = before.limits[0] ** (1 + before.together)
+            A = min(A, own * point.size / before.point.size)
         place, at = place_of(point, family, known=self.described.known, information=A, score=S)
         exact = self._sums(
             place, self.described, matrix=noise.middle == "matrix", tail=noise.tail_share > 0

@@ -16,6 +16,7 @@ from dpreg.looks.expected import Expected, expected_looks
 from dpreg.looks.families import Linear
 from dpreg.looks.law import estimates
 from dpreg.looks.locate import from_box
+from dpreg.looks.loop import look
 from dpreg.looks.plan import plan_looks
 from dpreg.looks.table import Table
 from dpreg.privacy.account import Account
@@ -88,3 +89,22 @@ def test_errors_are_those_that_calls_report(delta, n):
     assert ratio == pytest.approx(1, abs=0.2)
     again = expected_looks(plan, Linear(), DESCRIBED, stored(rows(4096, 1)), n, draws=1)
     np.testing.assert_array_equal(again[0][1].releases[-1].score, seen[0][1].releases[-1].score)
+
+
+@pytest.mark.parametrize("delta", ["0", "1e-6"])
+@pytest.mark.parametrize("each", [5, 10])
+def test_persons_with_more_rows_than_there_is_room_for_are_fitted_as_others_are(delta, each):
+    """4,000 persons: limits cut all of them, and cut the score as much as the information."""
+    rng = np.random.default_rng(each)
+    n, p = 4_000 * each, 6
+    z = np.column_stack([np.ones(n), np.clip(rng.normal(size=(n, p)) * 0.25, -1, 1), np.zeros(n)])
+    truth = np.array([0.0, 0.2, -0.1, 0.1, 0.0, 0.0, 0.0])
+    z[:, -1] = np.clip(z[:, :-1] @ truth + rng.normal(size=n) * 0.2, -1, 1)
+    eps = {"0": 2, "1e-6": 1}[delta]
+    plan = plan_looks(p, Budget(eps, delta), Protection("replace-one", 1, "who"))
+    rows = Expected(plan, Described(tuple(range(1, p + 1))), z, n, np.random.default_rng(1), each)
+    units = np.eye(p + 1), np.zeros(p + 1)
+    found = estimates(look(rows, Linear()), range(p + 1), [f"b{j}" for j in range(p + 1)], units)
+    errors = np.sqrt(np.diag(found.covariance))
+    assert (errors[1:] < {"0": 0.2, "1e-6": 0.06}[delta]).all(), errors
+    assert (np.abs(found.params - truth) < 3.5 * errors).all()

@@ -115,7 +115,7 @@ def test_predictions_of_r_and_python_are_the_same_numbers(
             )
         limits = prediction.conf_int(obs=True, alpha=0.1)
         # Variances are sums of terms that cancel, the more the smaller the result.
-        near = {"rtol": 1e-6, "atol": 1e-5 * float(np.nanmax(prediction.se_mean))}
+        near = {"rtol": 1e-6, "atol": 1e-5 * float(np.nanmax(prediction.se_mean, initial=0.0))}
         np.testing.assert_allclose(error, prediction.se_mean, **near)
         np.testing.assert_allclose(np.column_stack([low, high]), limits, **near)
 

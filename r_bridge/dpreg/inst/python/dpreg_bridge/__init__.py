@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpreg_bridge.calls import answer
-from dpreg_bridge.finalizers import find, guarded
+from dpreg_bridge.finalizers import find, guard, guarded
 from dpreg_bridge.interrupts import leave_to_r, outsiders_interrupts
 from dpreg_bridge.rpy import ENTRANCE, R
 
@@ -30,6 +30,8 @@ def open_door(reticulate: str) -> None:
         Path of reticulate's shared library.
     """
     find(reticulate)
+    if R.embedded.isinitialized() and not _kept:  # Python hosts R, and calls it at any time
+        guard()
     with guarded():
         with outsiders_interrupts():
             R.initr()

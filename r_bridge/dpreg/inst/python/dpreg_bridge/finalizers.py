@@ -6,8 +6,9 @@ their reference without taking the lock, which ends the process. They do it thro
 ``Py_DecRef`` that reticulate looked up, so the pointer is set to a function that takes the lock
 first (every callback of ctypes does), as long as a call of R's is answered. At all other times the
 lock is held, and reticulate's own pointer stands: it may collect garbage while an exception of
-Python's waits for it, which no function written in Python may be called with. Where a later
-reticulate has no such pointer, or sees to the lock itself, this does nothing or no harm.
+Python's waits for it, which no function written in Python may be called with. Where Python hosts R
+the lock is released at any time, and the function stands for good. Where a later reticulate has no
+such pointer, or sees to the lock itself, this does nothing or no harm.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import ctypes
 from collections.abc import Iterator
 from typing import Final
 
-__all__ = ["find", "guarded"]
+__all__ = ["find", "guard", "guarded"]
 
 _POINTER: Final = "_ZN10reticulate9libpython9Py_DecRefE"
 """reticulate::libpython::Py_DecRef, as its shared library exports it."""
@@ -45,12 +46,17 @@ def find(library: str) -> bool:
     return True
 
 
+def guard() -> None:
+    """Let finalizers take the lock first."""
+    for pointer in _pointers:
+        pointer.value = ctypes.cast(_callback, ctypes.c_void_p).value
+
+
 @contextlib.contextmanager
 def guarded() -> Iterator[None]:
     """Let finalizers take the lock first, inside."""
     before = [pointer.value for pointer in _pointers]
-    for pointer in _pointers:
-        pointer.value = ctypes.cast(_callback, ctypes.c_void_p).value
+    guard()
     try:
         yield
     finally:
