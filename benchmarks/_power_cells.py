@@ -148,7 +148,7 @@ def wide_cells() -> list[Cell]:
     """Hundreds of columns, and rows enough to look at so many."""
     return [
         Cell(p, n, 4.0, delta, rho)
-        for p, n in ((100, 100_000), (300, 300_000))
+        for p, n in ((100, 100_000), (300, 100_000))
         for rho in (0.0, 0.5)
         for delta in (1e-6, 0.0)
     ]

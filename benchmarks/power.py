@@ -11,8 +11,8 @@ was: what the file has counts towards --runs. Beyond --most rows a cell gets a t
 Counted per run: terms with an effect that are found; useless ones; groups ("one of"), and those of
 them without any effect, "wrong"; what the choice by BIC on the rows themselves finds. In real data
 (--grid real) the terms "with an effect" are those of BIC; three useless columns are added to each
-table, permuted copies of its first ones. No intervals
-are checked there. `fit="fresh"` leaves a choice --share of the budget.
+table, permuted copies of its first ones, which "copies" counts. No intervals are checked there.
+`fit="fresh"` leaves a choice --share of the budget.
 
 With --fits, how often 95% intervals of found terms cover their coefficient in the population: for
 "fresh" in its projection on the chosen model, for "same" beside all terms; and by how much the
@@ -129,7 +129,8 @@ def counted(
     """Count true and useless terms, and groups."""
     real = {int(u) for u in np.flatnonzero(effects(cell))}
     found, named = set(found), {u for group in groups for u in group}
-    tail = set(range(cell.p - 3, cell.p)) if cell.design in ("copies", "sums") else set()
+    last = cell.design in ("copies", "sums", *REAL)
+    tail = set(range(cell.p - 3, cell.p)) if last else set()
     return Counter(
         found=len(found & real),
         useless=len(found - real),

@@ -207,19 +207,23 @@ class Taken(ABC):
         return Box(np.array(cells), noise.sd)
 
     def _box_of_persons(self, noise: GaussianLook | MatrixLaplaceLook) -> Box:
-        """Release the moments of persons, limited together to those of `several` rows."""
+        """Release the moments of persons, limited together to those of `several` rows.
+
+        What is left of a person's rows by R leaves their responses within R too: these have no
+        limit that would draw their mean to the middle of the box.
+        """
         size = len(self.plan.triangle.columns)
         whole = Described(tuple(range(1, size)))
         unit, zero = np.eye(size - 1), np.zeros(size - 1)
         corner = Point(zero, unit, zero, 0.0, 1.0, 1.0, zero, zero)
         R = math.sqrt(size * self.plan.several)
-        place, _ = place_of(corner, Linear(), information=R, score=1.0, together=True)
+        place, _ = place_of(corner, Linear(), information=R, score=R, together=True)
         exact = self._sums(place, whole, matrix=False)
         drawn = self._drawn(noise, self.plan.box_share)
         assert isinstance(exact.middle, int)
         rows = zip(exact.information, exact.score, strict=True)
         joint = [(*cells, last) for cells, last in rows] + [(*exact.score, exact.middle)]
-        units = np.append(np.full(size, R), 1.0)
+        units = np.full(size + 1, R)
         cells = np.array([_noisy(row, own) for row, own in zip(joint, drawn, strict=True)])
         return Box(cells * np.outer(units, units), noise.sd * np.outer(units, units))
 
