@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -18,16 +19,14 @@ from dpreg.api.inputs import (
     Choices,
     Columns,
     Grouped,
-    call_fields,
     columns_of,
     fraction_of,
     group_codes,
-    public_count,
 )
 from dpreg.columns import SIZES, Boolean, Categorical, fit
 from dpreg.errors import ArgumentError, shown
 from dpreg.estimation import histogram
-from dpreg.estimation.histogram import count_noise, fine_bins
+from dpreg.estimation.histogram import fine_bins
 from dpreg.options import Amount, Bins, Bounds, Cells, SchemaLike, Table
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
@@ -63,23 +62,14 @@ class Partition:
         return np.where(np.isnan(values), -1, inside).astype(np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class BinTally:
-    """Counts rows by group and bin; the number of rows in neither comes last."""
-
-    name: str
-    bins: Partition
-    groups: int
-    pooled: bool = False
-
-    def __call__(self, grouped: Grouped) -> Integers:
-        """Return the counts, group by group, and the rows left over."""
-        placed = (
-            (self.bins.place(chunk[self.name]), np.minimum(labels, 0) if self.pooled else labels)
-            for chunk, labels in grouped
-        )
-        counts, left = histogram.count_cells(placed, self.bins.size, self.groups)
-        return np.append(counts, left)
+def _binned(name: str, bins: Partition, groups: int, pooled: bool, grouped: Grouped) -> Integers:
+    """Count rows by group, or `pooled`, and bin; the number of rows in neither comes last."""
+    placed = (
+        (bins.place(chunk[name]), np.minimum(labels, 0) if pooled else labels)
+        for chunk, labels in grouped
+    )
+    counts, left = histogram.count_cells(placed, bins.size, groups)
+    return np.append(counts, left)
 
 
 def fixed_bins(columns: Columns, bins: Any, edges: NDArray[np.float64] | None) -> Partition | None:
@@ -154,58 +144,47 @@ def _histogram(call: Arguments) -> HistogramResults:
     columns = columns_of(call, request, levels_allowed=True)
     if len(columns.names) != 1:
         raise ArgumentError("dp_histogram takes one column: call it once for each.")
-    complete = public_count(call["complete"], request, columns)
     bins = fixed_bins(columns, call["bins"], edges)
     columns.reader.require(1 if bins else 2, counts=bins is None)
     account = request.account()
-    stages = _stages(request, account, columns, bins)
+    rows, width, counting = _stages(request, account, columns, bins)
     account.charge(call["budget"], f"dp_histogram: {columns.names[0]}")
     if bins is None:
-        bins = _private_bins(columns, stages)
-    tally = BinTally(columns.names[0], bins, columns.lines)
+        assert width is not None
+        bins = _private_bins(columns, rows, width, counting.noise.variance)
+    tally = partial(_binned, columns.names[0], bins, columns.lines, False)
     *counts, left = columns.total(tally, "counts").astype(np.int64)
     released = histogram.release_counts(
         np.array(counts, dtype=np.int64).reshape(columns.lines, -1),
         int(left),
-        stages.counts.noise,
-        rows=columns.rows if request.n_is_public else None,
-        part=stages.counts.part,
-        complete=complete,
+        counting.noise,
+        rows=columns.public_rows,
+        part=counting.part,
+        complete=columns.complete,
     )
     return HistogramResults(
         column=columns.names[0],
         levels=bins.levels,
         edges=bins.edges,
-        binning="schema" if bins.levels else "private" if stages.width else "given",
+        binning="schema" if bins.levels else "private" if width else "given",
         estimates=np.concatenate([line.shares for line in released]),
         sampling_errors=np.concatenate([line.sampling for line in released]),
         privacy_errors=np.concatenate([line.privacy for line in released]),
         bin_counts=np.concatenate([line.counts for line in released]),
         probabilities=np.concatenate([histogram.project(line.shares) for line in released]),
         notes=histogram.doubts(columns.groups, released),
-        **call_fields(request, columns, account, stages.counts.noise.mechanism),
+        **columns.fields(account, counting.noise.mechanism),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Stages:
-    """The releases in the order of the budget table; `rows` and `width` are not always bought."""
-
-    rows: Bought | None
-    width: Bought | None
-    counts: Bought
 
 
 def _stages(
     request: HistogramRequest, account: Account, columns: Columns, bins: Partition | None
-) -> _Stages:
-    """Fit the noise of all stages from public facts, and open their lines."""
+) -> tuple[Bought | None, Bought | None, Bought]:
+    """Fit the noise of all stages from public facts, and open their lines, in this order.
+
+    They are the number of rows and the width of bins, not always bought, and the counts.
+    """
     whole, share = request.budget.eps, request.width_share
-
-    def bought(step: str, cells: int, cost: Budget, noise: str | None) -> Bought:
-        fitted = count_noise(cells, cost=cost, protection=request.protection, noise=noise)
-        return Bought.of(account, step, fitted)
-
     rows = width = None
     if bins is None:
         # What has room for the finest grid has room for all.
@@ -217,28 +196,29 @@ def _stages(
                     f"width_share must be above {_COUNT_SHARE} under "
                     f'neighbors="add-remove": the number of rows takes {_COUNT_SHARE} of eps.'
                 )
-            rows = bought("number of rows", 1, Budget(whole * _COUNT_SHARE), "laplace")
+            rows = Bought.counts(account, "number of rows", 1, Budget(whole * _COUNT_SHARE))
             left -= whole * _COUNT_SHARE
-        width = bought("bin width", 1, Budget(left), "laplace")
+        width = Bought.counts(account, "bin width", 1, Budget(left))
     cells = columns.lines * (histogram.LARGEST_FINE if bins is None else bins.size) + 1
     cost = Budget(whole * (1 - share) if bins is None else whole, request.budget.delta)
-    return _Stages(rows, width, bought("counts", cells, cost, request.noise))
+    return rows, width, Bought.counts(account, "counts", cells, cost, request.noise)
 
 
-def _private_bins(columns: Columns, stages: _Stages) -> Partition:
-    """Stage one: release a fine histogram of all groups together and choose the width by it."""
-    assert stages.width is not None
-    rows = float(columns.rows)
-    if stages.rows is not None:
-        rows = float(columns.rows + stages.rows.draw(1)[0])
-    width = stages.width.noise
+def _private_bins(
+    columns: Columns, counted: Bought | None, bought: Bought, later: float
+) -> Partition:
+    """Stage one: release a fine histogram of all groups together and choose the width by it.
+
+    `later` is the variance of the noise of the counts to come.
+    """
+    width, rows = bought.noise, float(columns.rows)
+    if counted is not None:
+        rows = float(columns.rows + counted.draw(1)[0])
     fine = equal_bins(columns, fine_bins(max(rows, 1.0), width.eps))
-    *counts, _ = columns.total(BinTally(columns.names[0], fine, 1, pooled=True), "bin width")
-    drawn = stages.width.draw(fine.size)
+    *counts, _ = columns.total(partial(_binned, columns.names[0], fine, 1, True), "bin width")
+    drawn = bought.draw(fine.size)
     noisy = np.array([float(c + z) for c, z in zip(counts, drawn, strict=True)])
-    chosen = histogram.choose_bins(
-        noisy, max(rows, 1.0), width.variance, stages.counts.noise.variance
-    )
+    chosen = histogram.choose_bins(noisy, max(rows, 1.0), width.variance, later)
     return equal_bins(columns, chosen)
 
 

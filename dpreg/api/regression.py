@@ -91,10 +91,9 @@ class OLSRequest(FormulaRequest):
 
     def check(self) -> None:
         """Refuse noise that needs a delta without one."""
-        perturbed = self.method in ("ssp", "adassp")
-        what = f'method="{self.method}"' if perturbed else f'noise="{self.noise}"'
-        if self.budget.delta == 0 and (perturbed or self.noise == "gaussian"):
-            raise ArgumentError(f"{what} needs delta above 0, such as delta=1e-6.")
+        if self.method in ("ssp", "adassp") and self.budget.delta == 0:
+            raise ArgumentError(f'method="{self.method}" needs delta above 0, such as delta=1e-6.')
+        FormulaRequest.check(self)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -161,11 +160,6 @@ class GLMRequest(FormulaRequest):
     def settled(cls, told: dict[str, Any], call: Arguments) -> dict[str, Any]:
         """Check what belongs to the family."""
         return {**told, "asked": Asked.of(call)}
-
-    def check(self) -> None:
-        """Refuse noise that needs a delta without one."""
-        if self.noise == "gaussian" and self.budget.delta == 0:
-            raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
 
 
 def _ols(call: Arguments) -> Any:
