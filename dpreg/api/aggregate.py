@@ -30,12 +30,13 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import cycle
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpreg.api.arguments import Every
 from dpreg.api.context import check_schema_names, recorded
 from dpreg.api.inputs import Bought, Choices, estimate_fields, group_codes, grouping
 from dpreg.arrays import Floats, Ints, Places
@@ -55,7 +56,7 @@ from dpreg.estimation.blocks import (
 from dpreg.estimation.histogram import count_noise
 from dpreg.estimation.sums import Estimate
 from dpreg.formula.where import Where, where_of
-from dpreg.options import Amount, Bounds, SchemaLike, Table
+from dpreg.options import Amount, Bounds, Table
 from dpreg.privacy.account import Part
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.mechanisms.coins import block_seeds
@@ -560,7 +561,7 @@ def _aggregate(call: Arguments) -> ClassicResults:
             return result
 
 
-@recorded(_aggregate)
+@recorded(_aggregate, Every)
 def sample_aggregate(
     estimator: Estimator,
     data: Table,
@@ -571,18 +572,10 @@ def sample_aggregate(
     blocks: int | None = None,
     correct_bias: bool = True,
     aggregation: str = "auto",
-    neighbors: str = "replace-one",
-    contributions: int = 1,
-    person: str | None = None,
     by: str | None = None,
-    schema: SchemaLike = None,
-    where: str | None = None,
     timeout: float | None = None,
     noise: str | None = None,
-    budget: Ledger | None = None,
-    analyst: str | None = None,
-    progress: bool | None = None,
-    unsafe_seed: int | None = None,
+    **others: Unpack[Every],
 ) -> ClassicResults:
     """Make any estimator private by averaging it over random blocks of rows (Smith 2008, 2011).
 
@@ -635,8 +628,6 @@ def sample_aggregate(
         "winsorized" buys a window of the block values with up to half of eps, so that noise is in
         proportion to their spread; "mean" (2008) adds noise in proportion to the bounds' width.
         "auto": the former where B eps/(d k) is at least 200.
-    neighbors : {"replace-one", "add-remove"}
-    contributions : int
     person : str, optional
         The column that says whose row it is, which `schema` does not declare. At most
         `contributions` rows of each person are used, drawn at random. They are in one block, so
@@ -648,24 +639,11 @@ def sample_aggregate(
         leave one group and join another, so that noise is twice as large as without groups.
     schema : mapping, Schema or path, optional
         Needed for a table: the columns that the estimator gets, and `by`.
-    where : str, optional
-        Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
-        ``"g in ['a', 'b'] or not flag"``. Other rows are excluded, and how many pass is
-        private (`dpreg.formula.where`).
     timeout : float, optional
         Seconds for each block; later its value is the midpoint. Each block then runs in a forked
         process that is killed at the limit (not on Windows). At most a million; off by default. A
         time limit makes results depend on the machine's load.
     noise : {None, "laplace", "gaussian"}
-    budget : Ledger, optional
-        An account to charge, before a row is read.
-    analyst : str, optional
-        Whose share of the account is charged, where the ledger has caps for analysts.
-    progress : bool, optional
-        Show a bar on stderr while a table is read, for the curator's eyes only; default where
-        stderr is a terminal.
-    unsafe_seed : int, optional
-        Makes the result reproducible and **not private**; every view of it says so.
 
     Returns
     -------

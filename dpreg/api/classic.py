@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack
 
 import numpy as np
 
+from dpreg.api.arguments import OfColumns
 from dpreg.api.context import recorded
 from dpreg.api.inputs import (
     Bought,
@@ -41,7 +42,7 @@ from dpreg.estimation.sums import (
     mean_estimates,
     sufficient_statistics,
 )
-from dpreg.options import Amount, Amounts, Bounds, Cells, SchemaLike, Table
+from dpreg.options import Amount, Amounts, Cells, Table
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.noise import VectorNoise
@@ -135,26 +136,15 @@ def _spread_names(columns: Sequence[str], names: Sequence[str]) -> tuple[str, ..
     return tuple(f"{column}: {name}" for column in columns for name in names)
 
 
-@recorded(_mean)
+@recorded(_mean, OfColumns)
 def dp_mean(
     x: Cells,
     data: Table = None,
     *,
     eps: Amount,
     delta: Amount = 0,
-    bounds: Bounds = None,
-    schema: SchemaLike = None,
-    where: str | None = None,
-    neighbors: str = "replace-one",
-    contributions: int = 1,
-    person: str | None = None,
-    by: str | None = None,
-    complete: bool = False,
     noise: str | None = None,
-    budget: Ledger | None = None,
-    analyst: str | None = None,
-    progress: bool | None = None,
-    unsafe_seed: int | None = None,
+    **others: Unpack[OfColumns],
 ) -> ClassicResults:
     """Release means of bounded columns with differential privacy.
 
@@ -169,41 +159,10 @@ def dp_mean(
         to them.
     data : table, optional
         What `dpreg.sources.as_source` takes.
-    bounds : (lo, hi), or mapping of column to (lo, hi), optional
-        Public. A column that is not named takes its bounds from `schema`.
     eps, delta : number or decimal string
         The most that the whole call may cost; delta is spent only on Gaussian noise.
-    schema : mapping, Schema or path, optional
-    where : str, optional
-        Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
-        ``"g in ['a', 'b'] or not flag"``. Other rows are excluded, and how many pass is
-        private (`dpreg.formula.where`).
-    neighbors : {"replace-one", "add-remove"}
-    contributions : int
-        The most rows that one person may own; with `person`, the most that are used.
-    person : str, optional
-        The column that says whose row it is. At most `contributions` rows of each person are
-        used, drawn at random, so the claim holds for everybody, however many rows they own. The
-        number of rows is then private under both relations. Ids that are numbers are one person if
-        they agree in 15 digits: put a letter before ids of more digits. See
-        `dpreg.sources.persons`.
-    by : str, optional
-        A column with declared levels: means in each of its groups, at the cost of one.
-    complete : bool
-        You state, as a public fact, that no value is missing, so that the count is n (replace-one,
-        without `by`). If that is wrong, privacy still holds, and missing values count as the
-        middle of the bounds.
     noise : {None, "laplace", "gaussian"}
         None: the one with the least noise in the sums.
-    budget : Ledger, optional
-        An account to charge, before a row is read.
-    analyst : str, optional
-        Whose share of the account is charged, where the ledger has caps for analysts.
-    progress : bool, optional
-        Show a bar on stderr while rows are read, for the curator's eyes only; default where stderr
-        is a terminal.
-    unsafe_seed : int, optional
-        Makes the result reproducible and **not private**; every view of it says so.
 
     Returns
     -------
@@ -230,7 +189,7 @@ def dp_mean(
     """
 
 
-@recorded(_suffstats)
+@recorded(_suffstats, OfColumns)
 def dp_suffstats(
     x: Cells,
     data: Table = None,
@@ -238,19 +197,8 @@ def dp_suffstats(
     eps: Amount,
     delta: Amount = 0,
     family: str = "gaussian",
-    bounds: Bounds = None,
-    schema: SchemaLike = None,
-    where: str | None = None,
-    neighbors: str = "replace-one",
-    contributions: int = 1,
-    person: str | None = None,
-    by: str | None = None,
-    complete: bool = False,
     noise: str | None = None,
-    budget: Ledger | None = None,
-    analyst: str | None = None,
-    progress: bool | None = None,
-    unsafe_seed: int | None = None,
+    **others: Unpack[OfColumns],
 ) -> ClassicResults:
     """Release an exponential family's sufficient statistics and its private maximum likelihood.
 
@@ -265,35 +213,8 @@ def dp_suffstats(
         What `dpreg.sources.as_source` takes.
     eps, delta : number or decimal string
         The most that the whole call may cost; delta is spent only on Gaussian noise.
-    bounds : (lo, hi), or mapping of column to (lo, hi), optional
-        Public. A column that is not named takes its bounds from `schema`.
-    schema : mapping, Schema or path, optional
-        Bounds, and the levels of `by`.
-    where : str, optional
-        Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
-        ``"g in ['a', 'b'] or not flag"``. Other rows are excluded, and how many pass is
-        private (`dpreg.formula.where`).
-    neighbors : {"replace-one", "add-remove"}
-        Whether one person's rows are replaced, so that n is public, or added or removed.
-    contributions : int
-        The most rows that one person may own; with `person`, the most that are used.
-    person : str, optional
-        The column that says whose row it is: at most `contributions` rows of each person are
-        used, drawn at random, and the number of rows is then private. Ids that are numbers are one
-        person if they agree in 15 digits: put a letter before ids of more digits.
-    by : str, optional
-        A column with declared levels: an estimate in each of its groups, at the cost of one.
-    complete : bool
-        You state, as a public fact, that no value is missing, so that the count is n.
     noise : {None, "laplace", "gaussian"}
         None: the one with the least noise.
-    budget : Ledger, optional
-        An account to charge, before a row is read; `analyst` says whose part of it.
-    analyst : str, optional
-    progress : bool, optional
-        Show a bar on stderr while rows are read, for the curator's eyes only.
-    unsafe_seed : int, optional
-        Makes the result reproducible and **not private**; every view of it says so.
     family : {"gaussian", "bernoulli", "poisson", "exponential"}
         Bounds must lie in the family's support: (0, 1) for Bernoulli, which is the default there;
         not below 0 for Poisson and exponential. A tail beyond the bounds is clipped and biases
@@ -459,26 +380,15 @@ def _counted(grids: Mapping[str, Floats], groups: int, grouped: Grouped) -> Inte
     return np.concatenate([cells.ravel() for cells in counted.values()])
 
 
-@recorded(_quantile)
+@recorded(_quantile, OfColumns)
 def dp_quantile(
     x: Cells,
     q: Amounts,
     data: Table = None,
     *,
     eps: Amount,
-    bounds: Bounds = None,
-    schema: SchemaLike = None,
-    where: str | None = None,
-    neighbors: str = "replace-one",
-    contributions: int = 1,
-    person: str | None = None,
-    by: str | None = None,
-    complete: bool = False,
     alpha: float = 0.05,
-    budget: Ledger | None = None,
-    analyst: str | None = None,
-    progress: bool | None = None,
-    unsafe_seed: int | None = None,
+    **others: Unpack[OfColumns],
 ) -> ClassicResults:
     """Release quantiles of bounded columns, with intervals that need no distribution.
 
@@ -497,33 +407,6 @@ def dp_quantile(
         What `dpreg.sources.as_source` takes.
     eps : number or decimal string
         The most that the whole call may cost.
-    bounds : (lo, hi), or mapping of column to (lo, hi), optional
-        Public. A column that is not named takes its bounds from `schema`.
-    schema : mapping, Schema or path, optional
-        Bounds, and the levels of `by`.
-    where : str, optional
-        Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
-        ``"g in ['a', 'b'] or not flag"``. Other rows are excluded, and how many pass is
-        private (`dpreg.formula.where`).
-    neighbors : {"replace-one", "add-remove"}
-        Whether one person's rows are replaced, so that n is public, or added or removed.
-    contributions : int
-        The most rows that one person may own; with `person`, the most that are used.
-    person : str, optional
-        The column that says whose row it is: at most `contributions` rows of each person are
-        used, drawn at random, and the number of rows is then private. Ids that are numbers are one
-        person if they agree in 15 digits: put a letter before ids of more digits.
-    by : str, optional
-        A column with declared levels: quantiles in each of its groups, at the cost of one.
-    complete : bool
-        You state, as a public fact, that no value is missing, so that the count is n.
-    budget : Ledger, optional
-        An account to charge, before a row is read; `analyst` says whose part of it.
-    analyst : str, optional
-    progress : bool, optional
-        Show a bar on stderr while rows are read, for the curator's eyes only.
-    unsafe_seed : int, optional
-        Makes the result reproducible and **not private**; every view of it says so.
     alpha : float
         The released intervals have level 1 - alpha.
 

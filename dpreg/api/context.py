@@ -7,7 +7,6 @@ Read downwards: `recorded` takes a call's arguments, has them answered, and writ
 
 from __future__ import annotations
 
-import inspect
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from typing import Any, Final, Literal, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 
+from dpreg.api.arguments import page_of, signature_of
 from dpreg.errors import ArgumentError, DataError, SchemaError, did_you_mean
 from dpreg.formula import bounds
 from dpreg.formula.design import Design, undeclared
@@ -59,9 +59,11 @@ _NOT_PUBLIC: Final = ("data", "estimator", "budget", "analyst", "progress", "uns
 
 
 def recorded(
-    answer: Callable[[Arguments], Any],
+    answer: Callable[[Arguments], Any], others: type
 ) -> Callable[[Callable[_P, _Result]], Callable[_P, _Result]]:
     """Make a public call of its signature and page, which `answer` answers, and record it.
+
+    `others` says which arguments of `dpreg.api.arguments` it has.
 
     With ``analyst=`` the call's ledger is charged on that analyst's account. Python's own handling
     of Ctrl-C is put back first: Polars, where it is imported, replaces it. NumPy's numerical
@@ -69,7 +71,7 @@ def recorded(
     """
 
     def declared(call: Callable[_P, _Result]) -> Callable[_P, _Result]:
-        signature = inspect.signature(call)
+        signature = signature_of(call, others)
         defaults = defaults_of(signature)
 
         @wraps(call)
@@ -98,6 +100,8 @@ def recorded(
             found: _Result = replace(result, record=record, **noted)
             return found
 
+        wrapped.__signature__ = signature  # type: ignore[attr-defined]
+        wrapped.__doc__ = page_of(call, others)
         return wrapped
 
     return declared

@@ -8,11 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpreg.api.arguments import OfColumns
 from dpreg.api.context import recorded
 from dpreg.api.inputs import (
     Bought,
@@ -27,7 +28,7 @@ from dpreg.columns import SIZES, Boolean, Categorical, fit
 from dpreg.errors import ArgumentError, shown
 from dpreg.estimation import histogram
 from dpreg.estimation.histogram import fine_bins
-from dpreg.options import Amount, Bins, Bounds, Cells, SchemaLike, Table
+from dpreg.options import Amount, Bins, Cells, Table
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
 from dpreg.request import Arguments, checked, count
@@ -35,7 +36,7 @@ from dpreg.results.classic import HistogramResults
 from dpreg.sources import Integers
 
 if TYPE_CHECKING:
-    from dpreg.privacy.ledger import Ledger
+    pass
 
 _MOST_BINS: Final = 10**6
 """Bins that a caller may ask for by their number: more would fill the memory, and hold noise."""
@@ -222,28 +223,17 @@ def _private_bins(
     return equal_bins(columns, chosen)
 
 
-@recorded(_histogram)
+@recorded(_histogram, OfColumns)
 def dp_histogram(
     x: Cells,
     data: Table = None,
     *,
     eps: Amount,
     delta: Amount = 0,
-    bounds: Bounds = None,
     bins: Bins = "private",
-    schema: SchemaLike = None,
-    where: str | None = None,
-    neighbors: str = "replace-one",
-    contributions: int = 1,
-    person: str | None = None,
-    by: str | None = None,
-    complete: bool = False,
     width_share: Amount = 0.2,
     noise: str | None = None,
-    budget: Ledger | None = None,
-    analyst: str | None = None,
-    progress: bool | None = None,
-    unsafe_seed: int | None = None,
+    **others: Unpack[OfColumns],
 ) -> HistogramResults:
     """Release a histogram of one column with differential privacy.
 
@@ -259,35 +249,8 @@ def dp_histogram(
         What `dpreg.sources.as_source` takes.
     eps, delta : number or decimal string
         The most that the whole call may cost; delta is spent only on Gaussian noise.
-    bounds : (lo, hi), or mapping of column to (lo, hi), optional
-        Public. A column that is not named takes its bounds from `schema`.
-    schema : mapping, Schema or path, optional
-        Bounds, and the levels of `by`.
-    where : str, optional
-        Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
-        ``"g in ['a', 'b'] or not flag"``. Other rows are excluded, and how many pass is
-        private (`dpreg.formula.where`).
-    neighbors : {"replace-one", "add-remove"}
-        Whether one person's rows are replaced, so that n is public, or added or removed.
-    contributions : int
-        The most rows that one person may own; with `person`, the most that are used.
-    person : str, optional
-        The column that says whose row it is: at most `contributions` rows of each person are
-        used, drawn at random, and the number of rows is then private. Ids that are numbers are one
-        person if they agree in 15 digits: put a letter before ids of more digits.
-    by : str, optional
-        A column with declared levels: a histogram in each of its groups, at the cost of one.
-    complete : bool
-        You state, as a public fact, that no value is missing, so that the count is n.
     noise : {None, "laplace", "gaussian"}
         None: the one with the least noise.
-    budget : Ledger, optional
-        An account to charge, before a row is read; `analyst` says whose part of it.
-    analyst : str, optional
-    progress : bool, optional
-        Show a bar on stderr while rows are read, for the curator's eyes only.
-    unsafe_seed : int, optional
-        Makes the result reproducible and **not private**; every view of it says so.
     bins : "private", int, or sequence of edges
         A number of equal bins between the bounds, at most a million; or edges, which then are
         the bounds; or "private": `width_share` of eps chooses the number of equal bins, and the
