@@ -46,7 +46,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -72,7 +72,6 @@ from dpreg.privacy.protection import NOISES, Protection, Stability
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-    from dpreg.moments import Moments
     from dpreg.privacy.account import Part
 
 
@@ -138,6 +137,15 @@ Row: TypeAlias = tuple[int, ...]
 """Of exact moments, in units of 2**-40."""
 
 
+class ExactMoments(Protocol):
+    """What a release reads: sum z z', symmetric, and the rows that were summed."""
+
+    @property
+    def cells(self) -> Sequence[Row]: ...  # noqa: D102
+    @property
+    def group(self) -> str: ...  # noqa: D102
+
+
 @dataclass(frozen=True, slots=True)
 class _Plan:
     """One mechanism fitted to a triangle: noise scales in units of 2**-40, and how to draw."""
@@ -152,7 +160,7 @@ class _Plan:
 
 
 def release_gram(
-    moments: Moments,
+    moments: ExactMoments,
     columns: Sequence[int],
     *,
     exclusive: Sequence[Sequence[int]] = (),
