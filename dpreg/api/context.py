@@ -212,11 +212,6 @@ class CallFacts:
         """What the result claims, once all is drawn."""
         return replace(PrivacyClaim.of(self.account), whole=self.whole)
 
-    def after(self, reader: Reader) -> CallFacts:
-        """Return the facts, completed once the rows were read."""
-        public = self.account.protection.n_is_public
-        return replace(self, rows=reader.rows if public else None, passes=reader.passes)
-
 
 def released(
     kind: type[_Fit], design: Design, columns: Sequence[int], facts: CallFacts, **fitted: Any
@@ -344,12 +339,21 @@ class Context:
         bounded = bounds.buy_bounds(self.reader, self.schema, bought)
         return self.trial if bounded is self.schema else self.build(bounded)
 
-    def facts(self, design: Design, account: Account, notes: tuple[str, ...] = ()) -> CallFacts:
-        """Return what results repeat, before the rows are read for them."""
-        sources = bounds.bounds_sources(design.needed, self.unbounded)
-        formula, budget = self.request.formula, self.request.budget
-        notes = (*notes, *self.request.remarks)
-        return CallFacts(formula, "fixed", budget, None, 0, sources, account, notes)
+    def facts(
+        self, design: Design, account: Account, reader: Reader, notes: tuple[str, ...] = ()
+    ) -> CallFacts:
+        """Return what results repeat, once the rows were read."""
+        request, public = self.request, account.protection.n_is_public
+        return CallFacts(
+            formula=request.formula,
+            fit="fixed",
+            budget=request.budget,
+            rows=reader.rows if public else None,
+            passes=reader.passes,
+            bounds=bounds.bounds_sources(design.needed, self.unbounded),
+            account=account,
+            notes=(*notes, *request.remarks),
+        )
 
 
 Opened: TypeAlias = tuple[Mapping[str, Part], Any]

@@ -22,7 +22,7 @@ from dpreg.estimation.few import PASSES, few_fit, open_few
 from dpreg.estimation.gram import NoisyGram, planned_noise, release_gram
 from dpreg.estimation.inference import BELIEVED, GramFit, fit_gram, noise_norm
 from dpreg.estimation.levels import fit_levels, hidden_levels
-from dpreg.estimation.objective import can_hold, hold_located
+from dpreg.estimation.objective import hold_located
 from dpreg.estimation.perturbed import MOST_CELLS, privacy_of_constants, release_sums, to_ball
 from dpreg.estimation.scaling import RowScaling, row_scaling
 from dpreg.estimation.tuning import TUNING
@@ -34,7 +34,8 @@ from dpreg.privacy.noise import DRAWN
 from dpreg.privacy.proofs import layout
 from dpreg.results.regression import RegressionResults
 from dpreg.running import warn
-from dpreg.sources import Chunk
+from dpreg.sources import Chunk, LocalSource
+from dpreg.sources.reader import Reader
 
 _MANY_LEVELS: Final = 20
 _LOOKED_AT = 100
@@ -317,7 +318,7 @@ class ByMoments(Way):
         columns = columns_of(LinearModel(), design)
         ball = unit_ball_rows(design, columns, self.scaling) if self.perturbed else None
         (moments,) = read_moments(context.reader, design if ball is None else ball)
-        facts = context.facts(design, account, notes).after(context.reader)
+        facts = context.facts(design, account, context.reader, notes)
         if ball is None:
             return joint_fit(design, columns, moments, facts, opened[1], self.noise)
         return self._perturbed(ball, moments, facts, opened[1])
@@ -388,6 +389,11 @@ _LEAST_EPS: Final = Fraction(1, 2**30)
 """Of a row: with less, noise that fits in no float would be asked for."""
 
 
+def can_hold(reader: Reader) -> bool:
+    """Return whether this process reads the table's rows itself, all of them."""
+    return isinstance(reader.source, LocalSource) and reader.persons is None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByObjective(Way):
     """Coefficients alone where rows are few, by a perturbed objective: a way of `dp_ols`."""
@@ -435,7 +441,7 @@ class ByObjective(Way):
             opened[1],
             public=account.protection.n_is_public,
         )
-        facts = context.facts(design, account, notes).after(reader)
+        facts = context.facts(design, account, reader, notes)
         columns = columns_of(LinearModel(), design)
         to_user, shift = design.to_user_units(columns)
         told = [NO_ERRORS] if facts.budget.delta == 0 else [NO_ERRORS, _PURE]

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 from dpreg.api.arguments import OfFormula
 from dpreg.api.context import Context, Way, answered, open_table, recorded
 from dpreg.api.looks import FamilyModel, LinearModel, Looks
-from dpreg.api.moments import ByMoments, ByObjective, too_wide
+from dpreg.api.moments import ByMoments, ByObjective, can_hold, too_wide
 from dpreg.errors import ArgumentError, SchemaError, shown
-from dpreg.estimation.objective import can_hold
 from dpreg.estimation.perturbed import PERTURBED_NOISES
 from dpreg.estimation.scaling import SCALINGS
 from dpreg.formula.design import Design, build_design

@@ -171,7 +171,7 @@ class ByLooks(Looks):
         columns, choice = looked_at(model, design), found.choice
         chosen = [columns[place] for place in found.places]
         facts = replace(
-            self.context.facts(design, account).after(table.reader),
+            self.context.facts(design, account, table.reader),
             formula=model.formula(design, chosen),
             fit=request.fit or "fixed",
         )

@@ -89,7 +89,6 @@ from dpreg.looks.coordinates import (
 from dpreg.looks.rows import PIECE, applied
 from dpreg.privacy.balls import ball
 from dpreg.privacy.noise import objective_noise
-from dpreg.sources import LocalSource
 from dpreg.sources.reader import Reader
 
 if TYPE_CHECKING:
@@ -390,11 +389,6 @@ def _length(cells: Sequence[arb]) -> arb:
 
 def _whole(cell: arb) -> int:
     return int(str(cell.unique_fmpz()))
-
-
-def can_hold(reader: Reader) -> bool:
-    """Return whether this process reads the table's rows itself, all of them."""
-    return isinstance(reader.source, LocalSource) and reader.persons is None
 
 
 def hold_located(reader: Reader, design: Vectors, location: Location, limit: float) -> HeldRows:

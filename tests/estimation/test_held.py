@@ -14,12 +14,12 @@ import pytest
 from flint import arb, ctx
 from scipy.optimize import minimize
 
+from dpreg.api.moments import can_hold
 from dpreg.estimation import objective
 from dpreg.estimation.objective import (
     HeldRows,
     Location,
     Objective,
-    can_hold,
     hold_located,
     released_minimum,
     weighted,
