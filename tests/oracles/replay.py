@@ -175,7 +175,8 @@ WATCHED = (
     Watched(scale_noise.SumsNoise, "released", ("exact",), _summed),
     Watched(few, "scales_of", ("moments", "opened")),
     Watched(few, "released_minimum", ("held",)),
-    *(Watched(few, name) for name in ("_cut", "_around", "_carried")),
+    *(Watched(few, name) for name in ("_cut", "_around")),
+    Watched(few.Location, "carried"),
     Watched(few, "_spread", ("held",)),
     Watched(few, "few_fit", ("read", "hold", "design", "opened")),
 )
