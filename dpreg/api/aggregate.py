@@ -77,7 +77,7 @@ if TYPE_CHECKING:
 _CLUSTERS: Final = ("dask", "dask_expr", "pyspark")
 
 
-@dataclass(slots=True, eq=False, repr=False, kw_only=True)
+@dataclass(eq=False, repr=False, kw_only=True)
 class BlockTable:
     """Rows of which blocks are taken: a list's, an array's, or columns that are brought here.
 
