@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from scipy.stats import norm
 
 from dpreg.arrays import MOMENT_BITS
 from dpreg.estimation.gram import NoisyGram, release_gram
-from dpreg.estimation.inference import GramFit, fit_gram
+from dpreg.estimation.inference import GramFit, fit_gram, intervals
 from dpreg.moments import Moments
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
@@ -87,10 +88,17 @@ def covered(fit: GramFit, truth: np.ndarray) -> list[float]:
     """
     shares: list[float] = []
     for alpha in (0.05, 0.01):
-        low, high = fit.conf_int(alpha).T
+        low, high = _ends(fit, alpha).T
         held = (low <= truth) & (truth <= high)
         shares += [float(held[1:].mean()), float(held[0])]
-    return [*shares, float(np.diff(fit.conf_int(0.05)[1:]).mean())]
+    return [*shares, float(np.diff(_ends(fit, 0.05)[1:]).mean())]
+
+
+def _ends(fit: GramFit, alpha: float) -> np.ndarray:
+    if fit.draws is not None:
+        return intervals(fit.beta, fit.draws, alpha)
+    half = norm.ppf(1 - alpha / 2) * np.sqrt(np.diag(fit.cov))
+    return np.column_stack([fit.beta - half, fit.beta + half])
 
 
 def run(cell: Cell, runs: int, draws: list[int], seed: int) -> None:

@@ -403,7 +403,9 @@ class Request:
         return told
 
     def check(self) -> None:
-        """Refuse arguments that do not go together."""
+        """Refuse arguments that do not go together: noise that needs a delta without one."""
+        if getattr(self, "noise", None) == "gaussian" and self.budget.delta == 0:
+            raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
 
     @staticmethod
     def common(call: Mapping[str, Any]) -> dict[str, Any]:

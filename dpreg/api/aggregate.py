@@ -27,18 +27,19 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import cycle
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpreg.api.arguments import Every
 from dpreg.api.context import check_schema_names, recorded
 from dpreg.api.inputs import Bought, Choices, estimate_fields, group_codes, grouping
-from dpreg.arrays import Floats
+from dpreg.arrays import Floats, Ints, Places
 from dpreg.columns import Boolean, Categorical, ColumnType, Unbounded
 from dpreg.errors import ArgumentError
 from dpreg.estimation import blocks as aggregate
@@ -55,7 +56,7 @@ from dpreg.estimation.blocks import (
 from dpreg.estimation.histogram import count_noise
 from dpreg.estimation.sums import Estimate
 from dpreg.formula.where import Where, where_of
-from dpreg.options import Amount, Bounds, SchemaLike, Table
+from dpreg.options import Amount, Bounds, Table
 from dpreg.privacy.account import Part
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.mechanisms.coins import block_seeds
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
 _CLUSTERS: Final = ("dask", "dask_expr", "pyspark")
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BlockTable:
     """Rows of which blocks are taken: a list's, an array's, or columns that are brought here.
 
@@ -83,42 +85,45 @@ class BlockTable:
 
     Attributes
     ----------
+    held : Rows or None
+        The rows, once they are here.
+    reader : Reader or None
+        Of a table.
+    columns : mapping of str to ColumnType
+        What is read of it.
     by : str or None
         The column that groups the rows, if any.
     groups : tuple of str
         Its levels, from the schema.
-    by_person : bool
-        Whether they are the kept rows of persons, who have coins.
-    tested : bool
-        Whether rows that fail a test are in no block.
+    where : Where or None
+        Rows that fail this test are in no block.
+    labels : array of int
+        Each row's group, once they are here: -1 for none, 0 without grouping.
+    coins : array or None
+        Of the persons whose rows they are, where that is known.
     """
 
-    def __init__(
-        self,
-        held: Rows | None,
-        reader: Reader | None = None,
-        columns: Mapping[str, ColumnType] | None = None,
-        by: str | None = None,
-        groups: tuple[str, ...] = (),
-        where: Where | None = None,
-        *,
-        one: bool = False,
-    ) -> None:
-        self._held, self._reader, self._where, self._one = held, reader, where, one
-        self._columns = dict(columns or {})
-        self._categories = {
-            name: pd.CategoricalDtype(list(how.levels))
-            for name, how in self._columns.items()
-            if isinstance(how, Categorical)
-        }
-        self.by, self.groups = by, groups
-        self.by_person = reader is not None and reader.persons is not None
-        self.tested = where is not None
-        if reader is not None:
-            reader.settle(self._columns)
-            reader.require(1)
-        self._labels = np.zeros(0 if held is None else held.count, dtype=np.int64)
-        self._coins: NDArray[np.float64] | None = None
+    held: Rows | None = None
+    reader: Reader | None = None
+    columns: Mapping[str, ColumnType] = field(default_factory=dict)
+    by: str | None = None
+    groups: tuple[str, ...] = ()
+    where: Where | None = None
+    one: bool = False
+    labels: Ints = field(init=False)
+    coins: Floats | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        """Check that the columns can be read."""
+        self.labels = np.zeros(0 if self.held is None else self.held.count, dtype=np.int64)
+        if self.reader is not None:
+            self.reader.settle(self.columns)
+            self.reader.require(1)
+
+    @property
+    def by_person(self) -> bool:
+        """Whether they are the kept rows of persons, who have coins."""
+        return self.reader is not None and self.reader.persons is not None
 
     @property
     def lines(self) -> int:
@@ -126,69 +131,56 @@ class BlockTable:
         return max(len(self.groups), 1)
 
     @property
-    def passes(self) -> int:
-        """How often the rows were gone through, once the call is done."""
-        return 1 if self._reader is None else self._reader.passes
+    def rows(self) -> Rows:
+        """The rows, once they are here."""
+        assert self.held is not None
+        return self.held
 
     def count(self) -> int | None:
         """Count the rows before they are read; None where only reading them tells."""
-        if self._reader is None:
+        if self.reader is None:
             return self.rows.count
-        source = self._reader.source
-        return None if source.rows is None and not source.rereadable else self._reader.rows
-
-    @property
-    def rows(self) -> Rows:
-        """The rows, once they are here."""
-        assert self._held is not None
-        return self._held
-
-    def labels(self) -> NDArray[np.int64]:
-        """Return each row's group: -1 for none, 0 without grouping."""
-        return self._labels
-
-    def coins(self) -> NDArray[np.float64] | None:
-        """Return the coins of the persons whose rows they are, where that is known."""
-        return self._coins
+        source = self.reader.source
+        return None if source.rows is None and not source.rereadable else self.reader.rows
 
     def read(self) -> int:
         """Have the rows here, and return their number."""
-        if self._reader is None:
+        if self.reader is None:
             return self.rows.count
-        parts: dict[str, list[NDArray[Any]]] = {name: [] for name in self._columns}
-        coins: list[NDArray[np.float64]] = [np.zeros(0)]
-        passing: list[NDArray[np.bool_]] = [np.zeros(0, dtype=np.bool_)]
-        for chunk in self._reader.chunks(self._columns, "rows"):
-            for name in self._columns:
-                parts[name].append(chunk[name])
-            if self._where is not None:
-                passing.append(self._where.passes(chunk))
+        # A first part even where there is one more: a chunk may be a view of the caller's table.
+        parts = {name: [np.zeros(0, _cell_type(how))] for name, how in self.columns.items()}
+        coins, passing = [np.zeros(0)], [np.zeros(0, dtype=np.bool_)]
+        for chunk in self.reader.chunks(self.columns, "rows"):
+            for name, found in parts.items():
+                found.append(chunk[name])
+            if self.where is not None:
+                passing.append(self.where.passes(chunk))
             if self.by_person:
                 coins.append(chunk[COIN])
-        # Concatenated even where there is one: a chunk may be a view of the caller's table.
-        cells = {
-            name: np.concatenate([np.zeros(0, _cell_type(self._columns[name])), *parts.pop(name)])
-            for name in self._columns
-        }
-        frame = pd.DataFrame({name: self._column(name, values) for name, values in cells.items()})
-        self._held = rows_of(frame.iloc[:, 0] if self._one else frame)
-        if self.by_person:
-            self._coins = np.concatenate(coins)
-        self._labels = (
-            np.zeros(len(frame), dtype=np.int64) if self.by is None else group_codes(cells[self.by])
+        cells = {name: np.concatenate(parts.pop(name)) for name in self.columns}
+        frame = pd.DataFrame(
+            {name: _column(self.columns[name], own) for name, own in cells.items()}
         )
-        if self._where is not None:
-            self._labels[~np.concatenate(passing)] = -1
+        self.held = rows_of(frame.iloc[:, 0] if self.one else frame)
+        if self.by_person:
+            self.coins = np.concatenate(coins)
+        self.labels = np.zeros(len(frame), dtype=np.int64)
+        if self.by is not None:
+            self.labels = group_codes(cells[self.by])
+        if self.where is not None:
+            self.labels[~np.concatenate(passing)] = -1
         return len(frame)
 
-    def _column(self, name: str, cells: NDArray[Any]) -> Any:
-        match self._columns[name]:
-            case Categorical():
-                return pd.Categorical.from_codes(cells, dtype=self._categories[name])
-            case Boolean():
-                return pd.arrays.BooleanArray(cells == 1, np.isnan(cells))
-            case _:
-                return cells
+
+def _column(how: ColumnType, cells: NDArray[Any]) -> Any:
+    """Return a column of blocks; its type follows from its declaration."""
+    match how:
+        case Categorical(levels):
+            return pd.Categorical.from_codes(cells, dtype=pd.CategoricalDtype(list(levels)))
+        case Boolean():
+            return pd.arrays.BooleanArray(cells == 1, np.isnan(cells))
+        case _:
+            return cells
 
 
 def block_table(
@@ -233,11 +225,11 @@ def block_table(
                 "rows without columns, and schema declares columns: leave schema out; or give a "
                 "DataFrame or mapping, or for several files a glob, a folder, or a tuple of paths."
             )
-        return BlockTable(rows_of(data))
+        return BlockTable(held=rows_of(data))
     if isinstance(data, pd.Series):
         name = data.name if isinstance(data.name, str) else "x"
         held = Reader(mapping_source({name: data}), progress)
-        return BlockTable(None, held, {name: declared.get(name, Unbounded())}, one=True)
+        return BlockTable(reader=held, columns={name: declared.get(name, Unbounded())}, one=True)
     spread = type(data).__module__.partition(".")[0] in _CLUSTERS
     source = None if spread else as_source(data)
     if not isinstance(source, LocalSource):
@@ -262,7 +254,7 @@ def block_table(
         find_column(source.names, next(iter(declared)))
     reader = Reader(source, progress, persons)
     levels = () if by is None else grouping(by, declared)[1]
-    return BlockTable(None, reader, columns, by, levels, test)
+    return BlockTable(reader=reader, columns=columns, by=by, groups=levels, where=test)
 
 
 def _check_without_columns(by: object, persons: object, where: object) -> None:
@@ -280,8 +272,6 @@ def _cell_type(how: ColumnType) -> type[np.generic]:
     """Return the dtype in which chunks hold a column's cells."""
     return np.int32 if isinstance(how, Categorical) else np.float64
 
-
-Indices = NDArray[np.intp]
 
 _COUNT_SHARE: Final = Fraction(1, 50)
 """The part of eps that buys the number of rows for the number of blocks, where it is private."""
@@ -330,7 +320,7 @@ class Blocks:
         Of the random numbers of each block's estimator.
     """
 
-    rows: list[Indices]
+    rows: list[Places]
     seeds: list[int]
 
 
@@ -409,15 +399,15 @@ class Aggregate(Choices):
         whole, account = self.budget.eps, self.account()
         counted = None
         if self.blocks is None and not self.n_is_public:
-            counting = count_noise(
-                1,
-                cost=Budget(whole * _COUNT_SHARE),
-                protection=self.protection,
-                noise="laplace",
-                single=True,
+            share = Budget(whole * _COUNT_SHARE)
+            counted = Bought.of(
+                account,
+                "number of rows",
+                count_noise(
+                    1, cost=share, protection=self.protection, noise="laplace", single=True
+                ),
             )
-            _check_count(counting)
-            counted = Bought.of(account, "number of rows", counting)
+            _check_count(counted.noise)
         most = Budget(whole - account.total.eps, self.budget.delta)
         public = aggregate.Averaging.planned(
             len(self.names), lines, most, changes, self.noise
@@ -449,7 +439,7 @@ class Aggregate(Choices):
             len(self.names), lines, average.left, changes, public.mechanism
         )
         averages = average.rest().across(lines)
-        labels, coins = table.labels(), table.coins()
+        labels, coins = table.labels, table.coins
         estimates: list[Estimate] = []
         for line in range(lines):
             members = np.flatnonzero(labels == line)
@@ -462,6 +452,7 @@ class Aggregate(Choices):
                 within = aggregate.window(values, self.limits, part=windows[line], changes=changes)
             estimates += averaging.release(within.clip(values), within, averages[line])
         pairs = zip(self.limits.lower, self.limits.upper, strict=True)
+        parted = table.by is not None or table.where is not None
         bounds = dict(zip(self.names, pairs, strict=True))
         return ClassicResults(
             statistic="sample and aggregate",
@@ -469,7 +460,7 @@ class Aggregate(Choices):
             by=table.by,
             groups=table.groups,
             nobs=rows if self.n_is_public else None,
-            passes=table.passes,
+            passes=1 if table.reader is None else table.reader.passes,
             blocks=size,
             **estimate_fields(estimates, bounds),
             noise=averaging.noise.mechanism,
@@ -479,7 +470,7 @@ class Aggregate(Choices):
             notes=(
                 *self._failing(estimates, size),
                 _BIAS,
-                *self._empty_blocks(table.by is not None or table.tested, known, counted),
+                *self._empty_blocks(parted, known, counted),
             ),
         )
 
@@ -570,7 +561,7 @@ def _aggregate(call: Arguments) -> ClassicResults:
             return result
 
 
-@recorded(_aggregate)
+@recorded(_aggregate, Every)
 def sample_aggregate(
     estimator: Estimator,
     data: Table,
@@ -581,18 +572,10 @@ def sample_aggregate(
     blocks: int | None = None,
     correct_bias: bool = True,
     aggregation: str = "auto",
-    neighbors: str = "replace-one",
-    contributions: int = 1,
-    person: str | None = None,
     by: str | None = None,
-    schema: SchemaLike = None,
-    where: str | None = None,
     timeout: float | None = None,
     noise: str | None = None,
-    budget: Ledger | None = None,
-    analyst: str | None = None,
-    progress: bool | None = None,
-    unsafe_seed: int | None = None,
+    **others: Unpack[Every],
 ) -> ClassicResults:
     """Make any estimator private by averaging it over random blocks of rows (Smith 2008, 2011).
 
@@ -645,8 +628,6 @@ def sample_aggregate(
         "winsorized" buys a window of the block values with up to half of eps, so that noise is in
         proportion to their spread; "mean" (2008) adds noise in proportion to the bounds' width.
         "auto": the former where B eps/(d k) is at least 200.
-    neighbors : {"replace-one", "add-remove"}
-    contributions : int
     person : str, optional
         The column that says whose row it is, which `schema` does not declare. At most
         `contributions` rows of each person are used, drawn at random. They are in one block, so
@@ -658,24 +639,11 @@ def sample_aggregate(
         leave one group and join another, so that noise is twice as large as without groups.
     schema : mapping, Schema or path, optional
         Needed for a table: the columns that the estimator gets, and `by`.
-    where : str, optional
-        Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
-        ``"g in ['a', 'b'] or not flag"``. Other rows are excluded, and how many pass is
-        private (`dpreg.formula.where`).
     timeout : float, optional
         Seconds for each block; later its value is the midpoint. Each block then runs in a forked
         process that is killed at the limit (not on Windows). At most a million; off by default. A
         time limit makes results depend on the machine's load.
     noise : {None, "laplace", "gaussian"}
-    budget : Ledger, optional
-        An account to charge, before a row is read.
-    analyst : str, optional
-        Whose share of the account is charged, where the ledger has caps for analysts.
-    progress : bool, optional
-        Show a bar on stderr while a table is read, for the curator's eyes only; default where
-        stderr is a terminal.
-    unsafe_seed : int, optional
-        Makes the result reproducible and **not private**; every view of it says so.
 
     Returns
     -------

@@ -9,23 +9,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.api.arguments import OfColumns
 from dpreg.api.context import recorded
 from dpreg.api.inputs import (
     Bought,
     Choices,
     Columns,
     Grouped,
-    call_fields,
+    Pair,
     columns_of,
     estimate_fields,
     fraction_of,
-    public_count,
 )
+from dpreg.arrays import Floats, Ints
 from dpreg.errors import ArgumentError
 from dpreg.estimation import sums
 from dpreg.estimation.histogram import (
@@ -37,12 +38,11 @@ from dpreg.estimation.histogram import (
 )
 from dpreg.estimation.sums import (
     FAMILIES,
-    Scale,
     family_estimates,
     mean_estimates,
     sufficient_statistics,
 )
-from dpreg.options import Amount, Amounts, Bounds, Cells, SchemaLike, Table
+from dpreg.options import Amount, Amounts, Cells, Table
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.noise import VectorNoise
@@ -50,27 +50,19 @@ from dpreg.privacy.ranks import RANK_UNIT, cell_counts
 from dpreg.request import Arguments, checked, choice
 from dpreg.results import inference
 from dpreg.results.classic import ClassicResults
-from dpreg.sources import Chunk, Integers
+from dpreg.sources import Integers
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
 
 
 def _mean(call: Arguments) -> ClassicResults:
-    choices = Choices.of(call)
-    columns = columns_of(call, choices)
-    known = public_count(call["complete"], choices, columns)
-    released, account, mechanism = _sums(choices, columns, 2, known, call["budget"], "mean")
-    rows = columns.rows if choices.n_is_public else None
-    scales = _scales(columns)
-    estimates = [one for line in released for one in mean_estimates(line, scales, rows)]
-    return ClassicResults(
-        statistic="mean",
-        names=columns.names,
-        counts=None if known else np.array([line.count for line in released]),
-        **estimate_fields(estimates, columns.bounds),
-        **call_fields(choices, columns, account, mechanism),
-    )
+    columns = columns_of(call, Choices.of(call))
+    released, fields = _sums(columns, 2, call["budget"], "mean")
+    rows, bounds = columns.public_rows, columns.pairs
+    estimates = [one for line in released for one in mean_estimates(line, bounds, rows)]
+    told = estimate_fields(estimates, columns.bounds)
+    return ClassicResults(statistic="mean", names=columns.names, **told, **fields)
 
 
 def _suffstats(call: Arguments) -> ClassicResults:
@@ -86,78 +78,56 @@ def _suffstats(call: Arguments) -> ClassicResults:
                 f"bounds of {name!r} reach outside the support of family={family!r}, "
                 f"[{chosen.lowest:g}, {chosen.highest:g}]."
             )
-    if family == "bernoulli" and any(pair != (0.0, 1.0) for pair in columns.bounds.values()):
+    if family == "bernoulli" and any(pair != (0.0, 1.0) for pair in columns.pairs):
         raise ArgumentError('family="bernoulli" needs bounds=(0, 1).')
-    known = public_count(call["complete"], choices, columns)
-    step = f"{family} statistics"
-    released, account, mechanism = _sums(
-        choices, columns, chosen.degree, known, call["budget"], step
-    )
-    rows = columns.rows if choices.n_is_public else None
-    scales = _scales(columns)
-    estimates = [e for line in released for e in family_estimates(family, line, scales, rows)]
+    released, fields = _sums(columns, chosen.degree, call["budget"], f"{family} statistics")
+    rows, bounds = columns.public_rows, columns.pairs
+    estimates = [e for line in released for e in family_estimates(family, line, bounds, rows)]
     several = columns.names if len(columns.names) > 1 else ()
     statistics = ("n", "sum x", "sum x^2")[: 1 + chosen.degree]
     return ClassicResults(
         statistic=family,
         names=_spread_names(several, chosen.parameters),
-        counts=None if known else np.array([line.count for line in released]),
-        sufficient=np.array([v for line in released for v in sufficient_statistics(line, scales)]),
+        sufficient=np.array([v for line in released for v in sufficient_statistics(line, bounds)]),
         sufficient_names=_spread_names(several, statistics),
         **estimate_fields(estimates, columns.bounds),
-        **call_fields(choices, columns, account, mechanism),
+        **fields,
     )
 
 
 def _sums(
-    choices: Choices,
-    columns: Columns,
-    degree: int,
-    complete: bool,
-    budget: Ledger | None,
-    step: str,
-) -> tuple[list[sums.NoisySums], Account, str]:
-    """Plan, charge, read and release the sums of the columns, group by group."""
+    columns: Columns, degree: int, budget: Ledger | None, step: str
+) -> tuple[list[sums.NoisySums], dict[str, Any]]:
+    """Plan, charge, read and release the columns' sums, group by group; return fields as well."""
+    choices, size = columns.choices, len(columns.names)
     coding, fitted = sums.plan(
-        len(columns.names),
+        size,
         columns.lines,
         degree=degree,
         grouped=columns.by is not None,
         cost=choices.budget,
         protection=choices.protection,
-        complete=complete,
+        complete=columns.complete,
         noise=choices.noise,
     )
     account = choices.account()
     part = Bought.of(account, step, fitted).part
     account.charge(budget, f"{step}: {', '.join(columns.names)}")
-    bounds = tuple(columns.bounds[name] for name in columns.names)
-    vector = columns.total(_SumsTally(columns.names, bounds, columns.lines), step)
-    exact = sums.unpack(vector, len(columns.names))
-    rows = columns.rows if complete else None
+    tally = partial(_summed, columns.bounds, columns.lines)
+    exact = columns.total(tally, step).reshape(columns.lines, -1)
+    rows = columns.rows if columns.complete else None
     released = sums.release(exact, coding, fitted, part=part, rows=rows)
-    return released, account, fitted.mechanism
+    counts = None if columns.complete else np.array([line.count for line in released])
+    return released, {"counts": counts, **columns.fields(account, fitted.mechanism)}
 
 
-@dataclass(frozen=True, slots=True)
-class _SumsTally:
-    """Adds up count, sums and sums of squares of each group's rows."""
-
-    names: tuple[str, ...]
-    bounds: tuple[tuple[float, float], ...]
-    groups: int
-
-    def __call__(self, grouped: Grouped) -> Integers:
-        rows = ((self._on_grid(chunk), labels) for chunk, labels in grouped)
-        return sums.pack(sums.accumulate(rows, len(self.names), self.groups))
-
-    def _on_grid(self, chunk: Chunk) -> NDArray[np.float64]:
-        pairs = zip(self.names, self.bounds, strict=True)
-        return np.column_stack([sums.to_grid(chunk[name], *pair) for name, pair in pairs])
-
-
-def _scales(columns: Columns) -> list[Scale]:
-    return [Scale.of(*columns.bounds[name]) for name in columns.names]
+def _summed(bounds: Mapping[str, Pair], groups: int, grouped: Grouped) -> Integers:
+    """Add up count, sums and sums of squares of each group's rows."""
+    rows = (
+        (np.column_stack([sums.to_grid(chunk[name], *pair) for name, pair in bounds.items()]), at)
+        for chunk, at in grouped
+    )
+    return sums.accumulate(rows, len(bounds), groups).ravel()
 
 
 def _spread_names(columns: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
@@ -166,26 +136,15 @@ def _spread_names(columns: Sequence[str], names: Sequence[str]) -> tuple[str, ..
     return tuple(f"{column}: {name}" for column in columns for name in names)
 
 
-@recorded(_mean)
+@recorded(_mean, OfColumns)
 def dp_mean(
     x: Cells,
     data: Table = None,
     *,
     eps: Amount,
     delta: Amount = 0,
-    bounds: Bounds = None,
-    schema: SchemaLike = None,
-    where: str | None = None,
-    neighbors: str = "replace-one",
-    contributions: int = 1,
-    person: str | None = None,
-    by: str | None = None,
-    complete: bool = False,
     noise: str | None = None,
-    budget: Ledger | None = None,
-    analyst: str | None = None,
-    progress: bool | None = None,
-    unsafe_seed: int | None = None,
+    **others: Unpack[OfColumns],
 ) -> ClassicResults:
     """Release means of bounded columns with differential privacy.
 
@@ -200,41 +159,10 @@ def dp_mean(
         to them.
     data : table, optional
         What `dpreg.sources.as_source` takes.
-    bounds : (lo, hi), or mapping of column to (lo, hi), optional
-        Public. A column that is not named takes its bounds from `schema`.
     eps, delta : number or decimal string
         The most that the whole call may cost; delta is spent only on Gaussian noise.
-    schema : mapping, Schema or path, optional
-    where : str, optional
-        Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
-        ``"g in ['a', 'b'] or not flag"``. Other rows are excluded, and how many pass is
-        private (`dpreg.formula.where`).
-    neighbors : {"replace-one", "add-remove"}
-    contributions : int
-        The most rows that one person may own; with `person`, the most that are used.
-    person : str, optional
-        The column that says whose row it is. At most `contributions` rows of each person are
-        used, drawn at random, so the claim holds for everybody, however many rows they own. The
-        number of rows is then private under both relations. Ids that are numbers are one person if
-        they agree in 15 digits: put a letter before ids of more digits. See
-        `dpreg.sources.persons`.
-    by : str, optional
-        A column with declared levels: means in each of its groups, at the cost of one.
-    complete : bool
-        You state, as a public fact, that no value is missing, so that the count is n (replace-one,
-        without `by`). If that is wrong, privacy still holds, and missing values count as the
-        middle of the bounds.
     noise : {None, "laplace", "gaussian"}
         None: the one with the least noise in the sums.
-    budget : Ledger, optional
-        An account to charge, before a row is read.
-    analyst : str, optional
-        Whose share of the account is charged, where the ledger has caps for analysts.
-    progress : bool, optional
-        Show a bar on stderr while rows are read, for the curator's eyes only; default where stderr
-        is a terminal.
-    unsafe_seed : int, optional
-        Makes the result reproducible and **not private**; every view of it says so.
 
     Returns
     -------
@@ -261,7 +189,7 @@ def dp_mean(
     """
 
 
-@recorded(_suffstats)
+@recorded(_suffstats, OfColumns)
 def dp_suffstats(
     x: Cells,
     data: Table = None,
@@ -269,19 +197,8 @@ def dp_suffstats(
     eps: Amount,
     delta: Amount = 0,
     family: str = "gaussian",
-    bounds: Bounds = None,
-    schema: SchemaLike = None,
-    where: str | None = None,
-    neighbors: str = "replace-one",
-    contributions: int = 1,
-    person: str | None = None,
-    by: str | None = None,
-    complete: bool = False,
     noise: str | None = None,
-    budget: Ledger | None = None,
-    analyst: str | None = None,
-    progress: bool | None = None,
-    unsafe_seed: int | None = None,
+    **others: Unpack[OfColumns],
 ) -> ClassicResults:
     """Release an exponential family's sufficient statistics and its private maximum likelihood.
 
@@ -296,35 +213,8 @@ def dp_suffstats(
         What `dpreg.sources.as_source` takes.
     eps, delta : number or decimal string
         The most that the whole call may cost; delta is spent only on Gaussian noise.
-    bounds : (lo, hi), or mapping of column to (lo, hi), optional
-        Public. A column that is not named takes its bounds from `schema`.
-    schema : mapping, Schema or path, optional
-        Bounds, and the levels of `by`.
-    where : str, optional
-        Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
-        ``"g in ['a', 'b'] or not flag"``. Other rows are excluded, and how many pass is
-        private (`dpreg.formula.where`).
-    neighbors : {"replace-one", "add-remove"}
-        Whether one person's rows are replaced, so that n is public, or added or removed.
-    contributions : int
-        The most rows that one person may own; with `person`, the most that are used.
-    person : str, optional
-        The column that says whose row it is: at most `contributions` rows of each person are
-        used, drawn at random, and the number of rows is then private. Ids that are numbers are one
-        person if they agree in 15 digits: put a letter before ids of more digits.
-    by : str, optional
-        A column with declared levels: an estimate in each of its groups, at the cost of one.
-    complete : bool
-        You state, as a public fact, that no value is missing, so that the count is n.
     noise : {None, "laplace", "gaussian"}
         None: the one with the least noise.
-    budget : Ledger, optional
-        An account to charge, before a row is read; `analyst` says whose part of it.
-    analyst : str, optional
-    progress : bool, optional
-        Show a bar on stderr while rows are read, for the curator's eyes only.
-    unsafe_seed : int, optional
-        Makes the result reproducible and **not private**; every view of it says so.
     family : {"gaussian", "bernoulli", "poisson", "exponential"}
         Bounds must lie in the family's support: (0, 1) for Bernoulli, which is the default there;
         not below 0 for Poisson and exponential. A tail beyond the bounds is clipped and biases
@@ -390,18 +280,17 @@ class QuantileRequest(Choices):
 def _quantile(call: Arguments) -> ClassicResults:
     request = QuantileRequest.of(call)
     columns = columns_of(call, request)
-    known = public_count(call["complete"], request, columns)
     account = request.account()
-    counting, parts = _opened(request, account, columns, known)
+    counting, parts = _opened(request, account, columns)
     account.charge(call["budget"], f"dp_quantile: {', '.join(columns.names)}")
     grids = {name: candidate_grid(*columns.bounds[name]) for name in columns.names}
     counted = _cells(columns, grids)
     found: list[Quantile] = []
-    most = columns.rows if request.n_is_public else None
+    most = columns.public_rows
     for line in range(columns.lines):
         for name in columns.names:
             cell = counted[name][line]
-            number = float(columns.rows) if known else float(cell.sum())
+            number = float(columns.rows) if columns.complete else float(cell.sum())
             if counting is not None:
                 noise, its = counting
                 number += noise.draw(1, its[name][line])[0]
@@ -430,12 +319,12 @@ def _quantile(call: Arguments) -> ClassicResults:
         upper=np.array([one.upper for one in found]),
         alpha=request.alpha,
         **estimate_fields([one.estimate for one in found], columns.bounds),
-        **call_fields(request, columns, account, "permute-and-flip"),
+        **columns.fields(account, "permute-and-flip"),
     )
 
 
 def _opened(
-    request: QuantileRequest, account: Account, columns: Columns, known: bool
+    request: QuantileRequest, account: Account, columns: Columns
 ) -> tuple[tuple[VectorNoise, Mapping[str, _ByLine]] | None, Mapping[tuple[str, int], _ByLine]]:
     """Open the lines: of the numbers of values, unless they are known, and of each quantile.
 
@@ -443,7 +332,7 @@ def _opened(
     each column and group, and a part for each column, quantile and group.
     """
     grouped, several = columns.by is not None, len(columns.names)
-    whole = request.budget.eps
+    whole, known = request.budget.eps, columns.complete
     count_eps = Fraction(0) if known else whole * _COUNT_SHARE
     each = Budget((whole - count_eps) / (len(request.shares) * several))
     check_eps(each.eps, request.protection, grouped=grouped)
@@ -457,14 +346,10 @@ def _opened(
             single=not grouped,
         )
         part = account.line("number of values", "discrete laplace", Budget(count_eps))
-        columnwise = part.split([Fraction(1, several)] * several)
-        counting = (
-            noise,
-            {
-                name: own.across(columns.lines)
-                for name, own in zip(columns.names, columnwise, strict=True)
-            },
+        each_column = (
+            own.across(columns.lines) for own in part.split([Fraction(1, several)] * several)
         )
+        counting = noise, dict(zip(columns.names, each_column, strict=True))
     parts = {
         (name, place): account.line(
             f"{name}: {label} and interval", "permute-and-flip", each
@@ -475,55 +360,35 @@ def _opened(
     return counting, parts
 
 
-def _cells(columns: Columns, grids: dict[str, NDArray[np.float64]]) -> dict[str, NDArray[np.int64]]:
+def _cells(columns: Columns, grids: dict[str, Floats]) -> dict[str, Ints]:
     """Count each column's values in the cells of its grid, group by group."""
-    vector = columns.total(_CellTally(grids, columns.lines), "quantiles").astype(np.int64)
+    vector = columns.total(partial(_counted, grids, columns.lines), "quantiles").astype(np.int64)
     sizes = [columns.lines * grid.size for grid in grids.values()]
     parts = np.split(vector, np.cumsum(sizes)[:-1])
     return {name: part.reshape(columns.lines, -1) for name, part in zip(grids, parts, strict=True)}
 
 
-@dataclass(frozen=True, slots=True)
-class _CellTally:
-    """Counts each column's values in the cells of its grid, group by group."""
-
-    grids: dict[str, NDArray[np.float64]]
-    groups: int
-
-    def __call__(self, grouped: Grouped) -> Integers:
-        counted = {
-            name: np.zeros((self.groups, grid.size), dtype=np.int64)
-            for name, grid in self.grids.items()
-        }
-        for chunk, labels in grouped:
-            for name, grid in self.grids.items():
-                values = np.clip(chunk[name], grid[0], grid[-1])
-                for line in range(self.groups):
-                    there = values[(labels == line) & ~np.isnan(values)]
-                    counted[name][line] += cell_counts(there, grid)
-        return np.concatenate([cells.ravel() for cells in counted.values()])
+def _counted(grids: Mapping[str, Floats], groups: int, grouped: Grouped) -> Integers:
+    """Count each column's values in the cells of its grid, group by group."""
+    counted = {name: np.zeros((groups, grid.size), dtype=np.int64) for name, grid in grids.items()}
+    for chunk, labels in grouped:
+        for name, grid in grids.items():
+            values = np.clip(chunk[name], grid[0], grid[-1])
+            for line in range(groups):
+                there = values[(labels == line) & ~np.isnan(values)]
+                counted[name][line] += cell_counts(there, grid)
+    return np.concatenate([cells.ravel() for cells in counted.values()])
 
 
-@recorded(_quantile)
+@recorded(_quantile, OfColumns)
 def dp_quantile(
     x: Cells,
     q: Amounts,
     data: Table = None,
     *,
     eps: Amount,
-    bounds: Bounds = None,
-    schema: SchemaLike = None,
-    where: str | None = None,
-    neighbors: str = "replace-one",
-    contributions: int = 1,
-    person: str | None = None,
-    by: str | None = None,
-    complete: bool = False,
     alpha: float = 0.05,
-    budget: Ledger | None = None,
-    analyst: str | None = None,
-    progress: bool | None = None,
-    unsafe_seed: int | None = None,
+    **others: Unpack[OfColumns],
 ) -> ClassicResults:
     """Release quantiles of bounded columns, with intervals that need no distribution.
 
@@ -542,33 +407,6 @@ def dp_quantile(
         What `dpreg.sources.as_source` takes.
     eps : number or decimal string
         The most that the whole call may cost.
-    bounds : (lo, hi), or mapping of column to (lo, hi), optional
-        Public. A column that is not named takes its bounds from `schema`.
-    schema : mapping, Schema or path, optional
-        Bounds, and the levels of `by`.
-    where : str, optional
-        Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
-        ``"g in ['a', 'b'] or not flag"``. Other rows are excluded, and how many pass is
-        private (`dpreg.formula.where`).
-    neighbors : {"replace-one", "add-remove"}
-        Whether one person's rows are replaced, so that n is public, or added or removed.
-    contributions : int
-        The most rows that one person may own; with `person`, the most that are used.
-    person : str, optional
-        The column that says whose row it is: at most `contributions` rows of each person are
-        used, drawn at random, and the number of rows is then private. Ids that are numbers are one
-        person if they agree in 15 digits: put a letter before ids of more digits.
-    by : str, optional
-        A column with declared levels: quantiles in each of its groups, at the cost of one.
-    complete : bool
-        You state, as a public fact, that no value is missing, so that the count is n.
-    budget : Ledger, optional
-        An account to charge, before a row is read; `analyst` says whose part of it.
-    analyst : str, optional
-    progress : bool, optional
-        Show a bar on stderr while rows are read, for the curator's eyes only.
-    unsafe_seed : int, optional
-        Makes the result reproducible and **not private**; every view of it says so.
     alpha : float
         The released intervals have level 1 - alpha.
 

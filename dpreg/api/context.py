@@ -7,7 +7,6 @@ Read downwards: `recorded` takes a call's arguments, has them answered, and writ
 
 from __future__ import annotations
 
-import inspect
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from typing import Any, Final, Literal, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 
+from dpreg.api.arguments import page_of, signature_of
 from dpreg.errors import ArgumentError, DataError, SchemaError, did_you_mean
 from dpreg.formula import bounds
 from dpreg.formula.design import Design, undeclared
@@ -59,9 +59,11 @@ _NOT_PUBLIC: Final = ("data", "estimator", "budget", "analyst", "progress", "uns
 
 
 def recorded(
-    answer: Callable[[Arguments], Any],
+    answer: Callable[[Arguments], Any], others: type
 ) -> Callable[[Callable[_P, _Result]], Callable[_P, _Result]]:
     """Make a public call of its signature and page, which `answer` answers, and record it.
+
+    `others` says which arguments of `dpreg.api.arguments` it has.
 
     With ``analyst=`` the call's ledger is charged on that analyst's account. Python's own handling
     of Ctrl-C is put back first: Polars, where it is imported, replaces it. NumPy's numerical
@@ -69,7 +71,7 @@ def recorded(
     """
 
     def declared(call: Callable[_P, _Result]) -> Callable[_P, _Result]:
-        signature = inspect.signature(call)
+        signature = signature_of(call, others)
         defaults = defaults_of(signature)
 
         @wraps(call)
@@ -98,6 +100,8 @@ def recorded(
             found: _Result = replace(result, record=record, **noted)
             return found
 
+        wrapped.__signature__ = signature  # type: ignore[attr-defined]
+        wrapped.__doc__ = page_of(call, others)
         return wrapped
 
     return declared
@@ -207,11 +211,6 @@ class CallFacts:
     def claim(self) -> PrivacyClaim:
         """What the result claims, once all is drawn."""
         return replace(PrivacyClaim.of(self.account), whole=self.whole)
-
-    def after(self, reader: Reader) -> CallFacts:
-        """Return the facts, completed once the rows were read."""
-        public = self.account.protection.n_is_public
-        return replace(self, rows=reader.rows if public else None, passes=reader.passes)
 
 
 def released(
@@ -340,12 +339,21 @@ class Context:
         bounded = bounds.buy_bounds(self.reader, self.schema, bought)
         return self.trial if bounded is self.schema else self.build(bounded)
 
-    def facts(self, design: Design, account: Account, notes: tuple[str, ...] = ()) -> CallFacts:
-        """Return what results repeat, before the rows are read for them."""
-        sources = bounds.bounds_sources(design.needed, self.unbounded)
-        formula, budget = self.request.formula, self.request.budget
-        notes = (*notes, *self.request.remarks)
-        return CallFacts(formula, "fixed", budget, None, 0, sources, account, notes)
+    def facts(
+        self, design: Design, account: Account, reader: Reader, notes: tuple[str, ...] = ()
+    ) -> CallFacts:
+        """Return what results repeat, once the rows were read."""
+        request, public = self.request, account.protection.n_is_public
+        return CallFacts(
+            formula=request.formula,
+            fit="fixed",
+            budget=request.budget,
+            rows=reader.rows if public else None,
+            passes=reader.passes,
+            bounds=bounds.bounds_sources(design.needed, self.unbounded),
+            account=account,
+            notes=(*notes, *request.remarks),
+        )
 
 
 Opened: TypeAlias = tuple[Mapping[str, Part], Any]

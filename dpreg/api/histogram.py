@@ -7,28 +7,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpreg.api.arguments import OfColumns
 from dpreg.api.context import recorded
 from dpreg.api.inputs import (
     Bought,
     Choices,
     Columns,
     Grouped,
-    call_fields,
     columns_of,
     fraction_of,
     group_codes,
-    public_count,
 )
 from dpreg.columns import SIZES, Boolean, Categorical, fit
 from dpreg.errors import ArgumentError, shown
 from dpreg.estimation import histogram
-from dpreg.estimation.histogram import count_noise, fine_bins
-from dpreg.options import Amount, Bins, Bounds, Cells, SchemaLike, Table
+from dpreg.estimation.histogram import fine_bins
+from dpreg.options import Amount, Bins, Cells, Table
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
 from dpreg.request import Arguments, checked, count
@@ -36,7 +36,7 @@ from dpreg.results.classic import HistogramResults
 from dpreg.sources import Integers
 
 if TYPE_CHECKING:
-    from dpreg.privacy.ledger import Ledger
+    pass
 
 _MOST_BINS: Final = 10**6
 """Bins that a caller may ask for by their number: more would fill the memory, and hold noise."""
@@ -63,23 +63,14 @@ class Partition:
         return np.where(np.isnan(values), -1, inside).astype(np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class BinTally:
-    """Counts rows by group and bin; the number of rows in neither comes last."""
-
-    name: str
-    bins: Partition
-    groups: int
-    pooled: bool = False
-
-    def __call__(self, grouped: Grouped) -> Integers:
-        """Return the counts, group by group, and the rows left over."""
-        placed = (
-            (self.bins.place(chunk[self.name]), np.minimum(labels, 0) if self.pooled else labels)
-            for chunk, labels in grouped
-        )
-        counts, left = histogram.count_cells(placed, self.bins.size, self.groups)
-        return np.append(counts, left)
+def _binned(name: str, bins: Partition, groups: int, pooled: bool, grouped: Grouped) -> Integers:
+    """Count rows by group, or `pooled`, and bin; the number of rows in neither comes last."""
+    placed = (
+        (bins.place(chunk[name]), np.minimum(labels, 0) if pooled else labels)
+        for chunk, labels in grouped
+    )
+    counts, left = histogram.count_cells(placed, bins.size, groups)
+    return np.append(counts, left)
 
 
 def fixed_bins(columns: Columns, bins: Any, edges: NDArray[np.float64] | None) -> Partition | None:
@@ -154,58 +145,47 @@ def _histogram(call: Arguments) -> HistogramResults:
     columns = columns_of(call, request, levels_allowed=True)
     if len(columns.names) != 1:
         raise ArgumentError("dp_histogram takes one column: call it once for each.")
-    complete = public_count(call["complete"], request, columns)
     bins = fixed_bins(columns, call["bins"], edges)
     columns.reader.require(1 if bins else 2, counts=bins is None)
     account = request.account()
-    stages = _stages(request, account, columns, bins)
+    rows, width, counting = _stages(request, account, columns, bins)
     account.charge(call["budget"], f"dp_histogram: {columns.names[0]}")
     if bins is None:
-        bins = _private_bins(columns, stages)
-    tally = BinTally(columns.names[0], bins, columns.lines)
+        assert width is not None
+        bins = _private_bins(columns, rows, width, counting.noise.variance)
+    tally = partial(_binned, columns.names[0], bins, columns.lines, False)
     *counts, left = columns.total(tally, "counts").astype(np.int64)
     released = histogram.release_counts(
         np.array(counts, dtype=np.int64).reshape(columns.lines, -1),
         int(left),
-        stages.counts.noise,
-        rows=columns.rows if request.n_is_public else None,
-        part=stages.counts.part,
-        complete=complete,
+        counting.noise,
+        rows=columns.public_rows,
+        part=counting.part,
+        complete=columns.complete,
     )
     return HistogramResults(
         column=columns.names[0],
         levels=bins.levels,
         edges=bins.edges,
-        binning="schema" if bins.levels else "private" if stages.width else "given",
+        binning="schema" if bins.levels else "private" if width else "given",
         estimates=np.concatenate([line.shares for line in released]),
         sampling_errors=np.concatenate([line.sampling for line in released]),
         privacy_errors=np.concatenate([line.privacy for line in released]),
         bin_counts=np.concatenate([line.counts for line in released]),
         probabilities=np.concatenate([histogram.project(line.shares) for line in released]),
         notes=histogram.doubts(columns.groups, released),
-        **call_fields(request, columns, account, stages.counts.noise.mechanism),
+        **columns.fields(account, counting.noise.mechanism),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Stages:
-    """The releases in the order of the budget table; `rows` and `width` are not always bought."""
-
-    rows: Bought | None
-    width: Bought | None
-    counts: Bought
 
 
 def _stages(
     request: HistogramRequest, account: Account, columns: Columns, bins: Partition | None
-) -> _Stages:
-    """Fit the noise of all stages from public facts, and open their lines."""
+) -> tuple[Bought | None, Bought | None, Bought]:
+    """Fit the noise of all stages from public facts, and open their lines, in this order.
+
+    They are the number of rows and the width of bins, not always bought, and the counts.
+    """
     whole, share = request.budget.eps, request.width_share
-
-    def bought(step: str, cells: int, cost: Budget, noise: str | None) -> Bought:
-        fitted = count_noise(cells, cost=cost, protection=request.protection, noise=noise)
-        return Bought.of(account, step, fitted)
-
     rows = width = None
     if bins is None:
         # What has room for the finest grid has room for all.
@@ -217,53 +197,43 @@ def _stages(
                     f"width_share must be above {_COUNT_SHARE} under "
                     f'neighbors="add-remove": the number of rows takes {_COUNT_SHARE} of eps.'
                 )
-            rows = bought("number of rows", 1, Budget(whole * _COUNT_SHARE), "laplace")
+            rows = Bought.counts(account, "number of rows", 1, Budget(whole * _COUNT_SHARE))
             left -= whole * _COUNT_SHARE
-        width = bought("bin width", 1, Budget(left), "laplace")
+        width = Bought.counts(account, "bin width", 1, Budget(left))
     cells = columns.lines * (histogram.LARGEST_FINE if bins is None else bins.size) + 1
     cost = Budget(whole * (1 - share) if bins is None else whole, request.budget.delta)
-    return _Stages(rows, width, bought("counts", cells, cost, request.noise))
+    return rows, width, Bought.counts(account, "counts", cells, cost, request.noise)
 
 
-def _private_bins(columns: Columns, stages: _Stages) -> Partition:
-    """Stage one: release a fine histogram of all groups together and choose the width by it."""
-    assert stages.width is not None
-    rows = float(columns.rows)
-    if stages.rows is not None:
-        rows = float(columns.rows + stages.rows.draw(1)[0])
-    width = stages.width.noise
+def _private_bins(
+    columns: Columns, counted: Bought | None, bought: Bought, later: float
+) -> Partition:
+    """Stage one: release a fine histogram of all groups together and choose the width by it.
+
+    `later` is the variance of the noise of the counts to come.
+    """
+    width, rows = bought.noise, float(columns.rows)
+    if counted is not None:
+        rows = float(columns.rows + counted.draw(1)[0])
     fine = equal_bins(columns, fine_bins(max(rows, 1.0), width.eps))
-    *counts, _ = columns.total(BinTally(columns.names[0], fine, 1, pooled=True), "bin width")
-    drawn = stages.width.draw(fine.size)
+    *counts, _ = columns.total(partial(_binned, columns.names[0], fine, 1, True), "bin width")
+    drawn = bought.draw(fine.size)
     noisy = np.array([float(c + z) for c, z in zip(counts, drawn, strict=True)])
-    chosen = histogram.choose_bins(
-        noisy, max(rows, 1.0), width.variance, stages.counts.noise.variance
-    )
+    chosen = histogram.choose_bins(noisy, max(rows, 1.0), width.variance, later)
     return equal_bins(columns, chosen)
 
 
-@recorded(_histogram)
+@recorded(_histogram, OfColumns)
 def dp_histogram(
     x: Cells,
     data: Table = None,
     *,
     eps: Amount,
     delta: Amount = 0,
-    bounds: Bounds = None,
     bins: Bins = "private",
-    schema: SchemaLike = None,
-    where: str | None = None,
-    neighbors: str = "replace-one",
-    contributions: int = 1,
-    person: str | None = None,
-    by: str | None = None,
-    complete: bool = False,
     width_share: Amount = 0.2,
     noise: str | None = None,
-    budget: Ledger | None = None,
-    analyst: str | None = None,
-    progress: bool | None = None,
-    unsafe_seed: int | None = None,
+    **others: Unpack[OfColumns],
 ) -> HistogramResults:
     """Release a histogram of one column with differential privacy.
 
@@ -279,35 +249,8 @@ def dp_histogram(
         What `dpreg.sources.as_source` takes.
     eps, delta : number or decimal string
         The most that the whole call may cost; delta is spent only on Gaussian noise.
-    bounds : (lo, hi), or mapping of column to (lo, hi), optional
-        Public. A column that is not named takes its bounds from `schema`.
-    schema : mapping, Schema or path, optional
-        Bounds, and the levels of `by`.
-    where : str, optional
-        Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
-        ``"g in ['a', 'b'] or not flag"``. Other rows are excluded, and how many pass is
-        private (`dpreg.formula.where`).
-    neighbors : {"replace-one", "add-remove"}
-        Whether one person's rows are replaced, so that n is public, or added or removed.
-    contributions : int
-        The most rows that one person may own; with `person`, the most that are used.
-    person : str, optional
-        The column that says whose row it is: at most `contributions` rows of each person are
-        used, drawn at random, and the number of rows is then private. Ids that are numbers are one
-        person if they agree in 15 digits: put a letter before ids of more digits.
-    by : str, optional
-        A column with declared levels: a histogram in each of its groups, at the cost of one.
-    complete : bool
-        You state, as a public fact, that no value is missing, so that the count is n.
     noise : {None, "laplace", "gaussian"}
         None: the one with the least noise.
-    budget : Ledger, optional
-        An account to charge, before a row is read; `analyst` says whose part of it.
-    analyst : str, optional
-    progress : bool, optional
-        Show a bar on stderr while rows are read, for the curator's eyes only.
-    unsafe_seed : int, optional
-        Makes the result reproducible and **not private**; every view of it says so.
     bins : "private", int, or sequence of edges
         A number of equal bins between the bounds, at most a million; or edges, which then are
         the bounds; or "private": `width_share` of eps chooses the number of equal bins, and the

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -17,8 +18,10 @@ from numpy.typing import NDArray
 from dpreg.api.context import check_known_rows, open_table
 from dpreg.columns import Boolean, Categorical, ColumnType, Numeric
 from dpreg.errors import ArgumentError, SchemaError, did_you_mean, shown
+from dpreg.estimation.histogram import count_noise
 from dpreg.estimation.sums import Estimate
 from dpreg.privacy.account import Account, Part
+from dpreg.privacy.budget import Budget
 from dpreg.privacy.noise import VECTOR_NOISES, VectorNoise
 from dpreg.request import Arguments, Request, checked, choice, optional, positive, truth
 from dpreg.results.claim import PrivacyClaim
@@ -43,11 +46,6 @@ class Choices(Request):
         """Check the arguments; a call without `delta` or `noise` has neither."""
         return super(Choices, cls).of({"delta": 0, "noise": None, **call})
 
-    def check(self) -> None:
-        """Refuse noise that needs a delta without one."""
-        if self.noise == "gaussian" and self.budget.delta == 0:
-            raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
-
     @property
     def n_is_public(self) -> bool:
         """Whether the number of rows is public."""
@@ -66,6 +64,14 @@ class Bought:
         """Open the budget line of the noise."""
         return cls(noise, account.line(step, f"discrete {noise.mechanism}", noise.cost))
 
+    @classmethod
+    def counts(
+        cls, account: Account, step: str, cells: int, cost: Budget, noise: str | None = "laplace"
+    ) -> Bought:
+        """Fit noise to some counts, and open its line."""
+        fitted = count_noise(cells, cost=cost, protection=account.protection, noise=noise)
+        return cls.of(account, step, fitted)
+
     def draw(self, size: int) -> list[int]:
         """Draw the noise of so many cells."""
         return self.noise.draw(size, self.part)
@@ -77,6 +83,7 @@ class Columns:
 
     Attributes
     ----------
+    choices : Choices
     reader : Reader
     names : tuple of str
     how : mapping of str to ColumnType
@@ -86,14 +93,18 @@ class Columns:
     by : str or None
     groups : tuple of str
         Levels of `by` as text.
+    complete : bool
+        The caller's word that no value is missing: the count is n.
     """
 
+    choices: Choices
     reader: Reader
     names: tuple[str, ...]
     how: Mapping[str, ColumnType]
     bounds: Mapping[str, Pair]
     by: str | None
     groups: tuple[str, ...]
+    complete: bool
 
     @property
     def lines(self) -> int:
@@ -105,38 +116,52 @@ class Columns:
         """Number of rows, private under add-remove."""
         return self.reader.rows
 
+    @property
+    def public_rows(self) -> int | None:
+        """Number of rows, where it is public."""
+        return self.rows if self.choices.n_is_public else None
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """The bounds, in the order of the columns."""
+        return [self.bounds[name] for name in self.names]
+
+    def fields(self, account: Account, noise: str) -> dict[str, Any]:
+        """Return the fields that results of every classic call have, once all is drawn."""
+        return {
+            "by": self.by,
+            "groups": self.groups,
+            "nobs": self.public_rows,
+            "passes": self.reader.passes,
+            "noise": noise,
+            "eps": self.choices.budget.eps,
+            "delta": self.choices.budget.delta,
+            "claim": PrivacyClaim.of(account),
+        }
+
     def total(self, count: Callable[[Grouped], Integers], what: str) -> Integers:
         """Make one pass; `count` sees rows with their groups, and is pickled as a tally is."""
-        rows, *counted = self.reader.total(self.how, _GroupedTally(self.by, count), what)
+        rows, *counted = self.reader.total(self.how, partial(_grouped, self.by, count), what)
         self.reader.learn(int(rows))
         return np.array(counted, dtype=object)
 
 
-@dataclass(frozen=True, slots=True)
-class _GroupedTally:
-    """A tally whose rows come with their groups; the number of all rows comes first.
+def _grouped(
+    by: str | None, count: Callable[[Grouped], Integers], chunks: Iterable[tuple[int, Chunk]]
+) -> Integers:
+    """Count rows with their groups, -1 for none, 0 without grouping; all rows come first."""
+    rows = 0
 
-    The group is -1 for none, 0 without a grouping column.
-    """
+    def grouped() -> Grouped:
+        nonlocal rows
+        for _, chunk in chunks:
+            length = len(next(iter(chunk.values())))
+            rows += length
+            labels = np.zeros(length, dtype=np.int64) if by is None else group_codes(chunk[by])
+            yield chunk, labels
 
-    by: str | None
-    count: Callable[[Grouped], Integers]
-
-    def __call__(self, chunks: Iterable[tuple[int, Chunk]]) -> Integers:
-        rows = 0
-
-        def grouped() -> Grouped:
-            nonlocal rows
-            for _, chunk in chunks:
-                length = len(next(iter(chunk.values())))
-                rows += length
-                if self.by is None:
-                    yield chunk, np.zeros(length, dtype=np.int64)
-                else:
-                    yield chunk, group_codes(chunk[self.by])
-
-        counted = self.count(grouped())
-        return np.concatenate([np.array([rows], dtype=object), counted])
+    counted = count(grouped())
+    return np.concatenate([np.array([rows], dtype=object), counted])
 
 
 def columns_of(call: Arguments, choices: Choices, *, levels_allowed: bool = False) -> Columns:
@@ -145,7 +170,7 @@ def columns_of(call: Arguments, choices: Choices, *, levels_allowed: bool = Fals
     Parameters
     ----------
     call : mapping
-        Its arguments x, data, bounds, schema, where, by and progress.
+        Its arguments x, data, bounds, schema, where, by, complete and progress.
     choices : Choices
     levels_allowed : bool
         Whether a column may be categorical.
@@ -177,7 +202,17 @@ def columns_of(call: Arguments, choices: Choices, *, levels_allowed: bool = Fals
         how[by], groups = grouping(by, declared)
     reader.settle(how)
     check_known_rows(reader, choices.n_is_public)
-    return Columns(reader, names, how, pairs, by, groups)
+    complete = truth(call["complete"], "complete")
+    if complete and not choices.n_is_public:
+        raise ArgumentError(
+            'complete=True needs neighbors="replace-one" without person, where n is public.'
+        )
+    other = "by" if by is not None else "where"
+    if complete and (other == "by" or reader.where is not None):
+        raise ArgumentError(
+            f"complete=True and {other} cannot be used together: a group's size is private."
+        )
+    return Columns(choices, reader, names, how, pairs, by, groups, complete)
 
 
 def _table(x: Any, data: Any, by: str | None, person: str | None) -> tuple[Source, tuple[str, ...]]:
@@ -261,35 +296,6 @@ def fraction_of(value: object, name: str) -> Fraction:
         # The value may be a cell: someone may hand over the rows in this place.
         raise ArgumentError(f"{name} must lie between 0 and 1.")
     return share
-
-
-def public_count(complete: object, choices: Choices, columns: Columns) -> bool:
-    """Check the caller's word that no value is missing; True makes the count n."""
-    known = truth(complete, "complete")
-    if known and not choices.n_is_public:
-        raise ArgumentError(
-            'complete=True needs neighbors="replace-one" without person, where n is public.'
-        )
-    other = "by" if columns.by is not None else "where"
-    if known and (other == "by" or columns.reader.where is not None):
-        raise ArgumentError(
-            f"complete=True and {other} cannot be used together: a group's size is private."
-        )
-    return known
-
-
-def call_fields(choices: Choices, columns: Columns, account: Account, noise: str) -> dict[str, Any]:
-    """Return the fields that results of every classic call have, once all is drawn."""
-    return {
-        "by": columns.by,
-        "groups": columns.groups,
-        "nobs": columns.rows if choices.n_is_public else None,
-        "passes": columns.reader.passes,
-        "noise": noise,
-        "eps": choices.budget.eps,
-        "delta": choices.budget.delta,
-        "claim": PrivacyClaim.of(account),
-    }
 
 
 def estimate_fields(

@@ -41,8 +41,6 @@ from dpreg.results.glm import GLMResults
 from dpreg.results.regression import RegressionResults
 from dpreg.running import warn
 
-__all__ = ["FamilyModel", "LinearModel", "Looks", "fitted", "formula_of", "written"]
-
 _WIDE: Final = 400  # work: columns beyond which "auto" does not look to choose
 _MARKED: Final = (
     "Marked columns: 'wide' where much of the interval is a guess at what the release does not "
@@ -249,7 +247,9 @@ class Looks(Way):
                 return "there are no columns to look at"
             if self.chooses and columns > _WIDE:
                 return f"looks at {columns:,} columns would take minutes"
-        short = "" if rows is None or self.model.alone else self.too_few(rows, has)
+        short = ""
+        if rows is not None and not self.model.alone:
+            short = too_few(self.plan, context.cost, rows, has)
         if short and self.asked:
             instead = "pcls" if self.chooses else "gram"
             raise ArgumentError(
@@ -273,17 +273,15 @@ class Looks(Way):
             return ""
         return "the rows can be read once, and bounds have to be bought of them"
 
-    def too_few(self, rows: int, has: str = "has") -> str:
-        """Return why so many rows are too few, and which eps would do; empty if they do."""
-        return too_few(self.plan, self.context.cost, rows, has)
-
     def open(self, account: Account) -> Opened:
         """Open the lines of the bounds and of the looks."""
         return self.context.bounds(account), self.plan().open(account)
 
     def announce(self, rows: int | None) -> None:
         """Warn of too few rows where looks are the only way."""
-        if rows is not None and self.model.alone and (few := self.too_few(rows)):
+        if rows is None or not self.model.alone:
+            return
+        if few := too_few(self.plan, self.context.cost, rows):
             warn(f"{few} {'Terms may be missed' if self.chooses else 'Intervals may be missing'}.")
 
     def table(self, opened: Opened) -> tuple[Design, Table]:
@@ -302,7 +300,7 @@ class Looks(Way):
         """Look at the rows, and fit all columns."""
         design, table = self.table(opened)
         seen = look(table, self.model.family(design))
-        facts = self.context.facts(design, account, notes).after(table.reader)
+        facts = self.context.facts(design, account, table.reader, notes)
         return fitted(self.model, design, columns_of(self.model, design), seen, facts)
 
 
@@ -355,13 +353,6 @@ def written(seen: Seen) -> tuple[ReleasedLook, ...]:
     return (first, *later)
 
 
-def _own(seen: Seen, facts: CallFacts) -> tuple[ReleasedLook, ...]:
-    """Return a fit's own looks: after a choice those at the chosen columns, if there are any."""
-    if facts.fit == "same":
-        return ()
-    return written(seen)[facts.fit == "fresh" :]
-
-
 def fitted(
     model: LookedModel,
     design: Design,
@@ -405,7 +396,8 @@ def fitted(
         noise=seen.plan.mechanism,
         noise_degrees=seen.plan.degrees,
         scaling="box",
-        releases=_own(seen, facts),
+        # Its own looks: after a choice those at the chosen columns, if there are any.
+        releases=() if facts.fit == "same" else written(seen)[facts.fit == "fresh" :],
         among=None if among is None else len(among) - (0 in among),
         notes=(*facts.notes, *([_MARKED] if found.marks and among is None else [])),
     )

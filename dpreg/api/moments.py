@@ -9,21 +9,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.api.context import CallFacts, Context, Opened, Way, exclusive_groups, released
 from dpreg.api.looks import LinearModel, columns_of
-from dpreg.arrays import Floats
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
 from dpreg.estimation.few import PASSES, few_fit, open_few
-from dpreg.estimation.gram import NoisyGram, WithRest, planned_noise, release_gram
-from dpreg.estimation.inference import BELIEVED, GramFit, fit_gram, noise_norm, to_user_units
-from dpreg.estimation.levels import LevelsFit, fit_levels, hidden_levels
-from dpreg.estimation.objective import can_hold, hold_located
+from dpreg.estimation.gram import NoisyGram, planned_noise, release_gram
+from dpreg.estimation.inference import BELIEVED, GramFit, fit_gram, noise_norm
+from dpreg.estimation.levels import fit_levels, hidden_levels
+from dpreg.estimation.objective import hold_located
 from dpreg.estimation.perturbed import MOST_CELLS, privacy_of_constants, release_sums, to_ball
 from dpreg.estimation.scaling import RowScaling, row_scaling
 from dpreg.estimation.tuning import TUNING
@@ -35,7 +34,8 @@ from dpreg.privacy.noise import DRAWN
 from dpreg.privacy.proofs import layout
 from dpreg.results.regression import RegressionResults
 from dpreg.running import warn
-from dpreg.sources import Chunk
+from dpreg.sources import Chunk, LocalSource
+from dpreg.sources.reader import Reader
 
 _MANY_LEVELS: Final = 20
 _LOOKED_AT = 100
@@ -44,11 +44,6 @@ know nothing of levels: their noise grows with the columns, and so does their ti
 At 500,000 rows of 100 levels both are as good."""
 _LOOKED_AT_PURELY = 40
 """The same at delta = 0, where looks have more noise."""
-
-
-_Fitted: TypeAlias = tuple[GramFit | LevelsFit, tuple[Floats, Floats], str, dict[str, str]]
-"""A fit in the user's units, its standard errors from sampling and from the noise, the mechanism,
-and the names of weak columns, with why."""
 
 
 def joint_fit(
@@ -77,8 +72,15 @@ def joint_fit(
     chosen = tuple(columns)
     exclusive = exclusive_groups(design, chosen)
     wide = max(exclusive, key=len, default=())
-    fit_of = _with_wide_factor if len(wide) >= TUNING.levels else _plain
-    fit, errors, mechanism, weak = fit_of(design, chosen, exclusive, moments, facts, part, noise)
+    if len(wide) >= TUNING.levels:
+        noisy, fit, weak = _by_levels(design, chosen, exclusive, moments, facts, part, noise)
+    else:
+        noisy = release_gram(moments, chosen, exclusive=exclusive, part=part, noise=noise)
+        fit, weak = fit_gram(noisy, rows=facts.rows), _weak(design, chosen, noisy)
+    fit = fit.in_user_units(
+        *design.factors_to_user_units(chosen), response_width=design.response.width
+    )
+    sampling, privacy = fit.errors
     return released(
         RegressionResults,
         design,
@@ -86,14 +88,14 @@ def joint_fit(
         facts,
         coefficients=fit.beta,
         covariance=fit.cov,
-        sampling_errors=errors[0],
-        privacy_errors=errors[1],
+        sampling_errors=sampling,
+        privacy_errors=privacy,
         error_variance=fit.sigma2,
         explained=fit.rsquared,
         complete_rows=fit.nobs,
         error_df=fit.df_resid if facts.rows is not None else None,
         method="gram",
-        noise=mechanism,
+        noise=noisy.mechanism,
         scaling="box",
         ridged=fit.ridged,
         ridge=fit.ridge if fit.ridged else None,
@@ -112,7 +114,7 @@ def too_wide(design: Design, cost: Budget) -> str:
     return f"{wide.name} has so many levels that one look, level by level, has less noise"
 
 
-def _plain(
+def _by_levels(
     design: Design,
     columns: tuple[int, ...],
     exclusive: Sequence[tuple[int, ...]],
@@ -120,49 +122,32 @@ def _plain(
     facts: CallFacts,
     part: Part,
     noise: str | None,
-) -> _Fitted:
-    """Fit all columns as one matrix."""
-    noisy = release_gram(moments, columns, exclusive=exclusive, part=part, noise=noise)
-    fit = to_user_units(
-        fit_gram(noisy, rows=facts.rows),
-        *design.to_user_units(columns),
-        response_width=design.response.width,
-    )
-    errors = np.sqrt(np.diag(fit.cov_sampling)), np.sqrt(np.diag(fit.cov_privacy))
-    return fit, errors, noisy.mechanism, _weak(design, columns, noisy)
-
-
-def _with_wide_factor(
-    design: Design,
-    columns: tuple[int, ...],
-    exclusive: Sequence[tuple[int, ...]],
-    moments: Moments,
-    facts: CallFacts,
-    part: Part,
-    noise: str | None,
-) -> _Fitted:
-    """Fit a model whose widest factor is solved for level by level.
+) -> tuple[NoisyGram, GramFit, dict[str, str]]:
+    """Fit a model whose widest factor is solved for level by level; name the rare levels.
 
     With an intercept the level that the coding leaves out is released too, as the last column.
     """
     wide = max(exclusive, key=len)
-    levels, released_columns = [columns.index(j) for j in wide], columns
-    summed: Moments | WithRest = moments
+    levels, released_columns, rest_of = [columns.index(j) for j in wide], columns, wide
     if 0 in columns:
         rest = len(moments.cells) - 1
         exclusive = [(*group, rest) if group == wide else group for group in exclusive]
-        released_columns, summed = (*columns, rest), WithRest(moments, wide)
+        released_columns = (*columns, rest)
         levels.append(len(columns))
+    else:
+        rest_of = ()
     noisy = release_gram(
-        summed, released_columns, exclusive=exclusive, part=part, noise=noise, sparse=True
-    )
-    fit = fit_levels(noisy, levels, rows=facts.rows)
-    fit = fit.in_user_units(
-        *design.factors_to_user_units(columns), response_width=design.response.width
+        moments,
+        released_columns,
+        exclusive=exclusive,
+        part=part,
+        noise=noise,
+        sparse=True,
+        rest_of=rest_of,
     )
     hidden = [place for place in hidden_levels(noisy, levels) if place < len(columns)]
     weak = {design.columns[columns[place]].name: "rare level" for place in hidden}
-    return fit, fit.errors, noisy.mechanism, weak
+    return noisy, fit_levels(noisy, levels, rows=facts.rows), weak
 
 
 def _weak(design: Design, columns: Sequence[int], noisy: NoisyGram) -> dict[str, str]:
@@ -176,7 +161,7 @@ def _weak(design: Design, columns: Sequence[int], noisy: NoisyGram) -> dict[str,
     if noisy.triangle.intercept:
         squares -= noisy.cells[0, :-1] ** 2 / max(noisy.count, 1.0)
         squares[0] = np.inf
-    hidden = np.flatnonzero(squares < BELIEVED * noise_norm(noisy))
+    hidden = np.flatnonzero(squares < BELIEVED * noise_norm(noisy.noise_sd[:-1, :-1] ** 2))
     if len(hidden) >= len(columns) - noisy.triangle.intercept:
         return {}
     grouped = {j for group in exclusive_groups(design, columns) for j in group}
@@ -333,7 +318,7 @@ class ByMoments(Way):
         columns = columns_of(LinearModel(), design)
         ball = unit_ball_rows(design, columns, self.scaling) if self.perturbed else None
         (moments,) = read_moments(context.reader, design if ball is None else ball)
-        facts = context.facts(design, account, notes).after(context.reader)
+        facts = context.facts(design, account, context.reader, notes)
         if ball is None:
             return joint_fit(design, columns, moments, facts, opened[1], self.noise)
         return self._perturbed(ball, moments, facts, opened[1])
@@ -404,6 +389,11 @@ _LEAST_EPS: Final = Fraction(1, 2**30)
 """Of a row: with less, noise that fits in no float would be asked for."""
 
 
+def can_hold(reader: Reader) -> bool:
+    """Return whether this process reads the table's rows itself, all of them."""
+    return isinstance(reader.source, LocalSource) and reader.persons is None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByObjective(Way):
     """Coefficients alone where rows are few, by a perturbed objective: a way of `dp_ols`."""
@@ -443,7 +433,7 @@ class ByObjective(Way):
         """Read the rows, release coefficients and write them in the user's units."""
         context, reader = self.context, self.context.reader
         design = context.design(opened[0])
-        found = few_fit(
+        params, count = few_fit(
             lambda vectors: read_moments(reader, vectors)[0],
             partial(hold_located, reader, design),
             design,
@@ -451,7 +441,7 @@ class ByObjective(Way):
             opened[1],
             public=account.protection.n_is_public,
         )
-        facts = context.facts(design, account, notes).after(reader)
+        facts = context.facts(design, account, reader, notes)
         columns = columns_of(LinearModel(), design)
         to_user, shift = design.to_user_units(columns)
         told = [NO_ERRORS] if facts.budget.delta == 0 else [NO_ERRORS, _PURE]
@@ -459,9 +449,9 @@ class ByObjective(Way):
             design,
             columns,
             facts,
-            coefficients=to_user @ found.params[list(columns)] + shift,
-            complete_rows=found.count,
-            error_df=None if facts.rows is None else max(found.count - len(columns), 1.0),
+            coefficients=to_user @ params[list(columns)] + shift,
+            complete_rows=count,
+            error_df=None if facts.rows is None else max(count - len(columns), 1.0),
             method="objective",
             noise=DRAWN,
             scaling="box",

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
+from dpreg.api.arguments import OfFormula
 from dpreg.api.context import Context, Way, answered, open_table, recorded
 from dpreg.api.looks import FamilyModel, LinearModel, Looks
-from dpreg.api.moments import ByMoments, ByObjective, too_wide
+from dpreg.api.moments import ByMoments, ByObjective, can_hold, too_wide
 from dpreg.errors import ArgumentError, SchemaError, shown
-from dpreg.estimation.objective import can_hold
 from dpreg.estimation.perturbed import PERTURBED_NOISES
 from dpreg.estimation.scaling import SCALINGS
 from dpreg.formula.design import Design, build_design
 from dpreg.formula.terms import read_terms
 from dpreg.looks.model import Asked, with_term
 from dpreg.looks.plan import NOISES as LOOK_NOISES
-from dpreg.options import Amount, FamilyLike, MethodLike, SchemaLike, Table, unpacked
+from dpreg.options import Amount, FamilyLike, MethodLike, Table, unpacked
 from dpreg.privacy.protection import NOISES, Protection
 from dpreg.request import (
     Arguments,
@@ -36,7 +35,7 @@ from dpreg.results.glm import GLMResults
 from dpreg.results.regression import RegressionResults
 
 if TYPE_CHECKING:
-    from dpreg.privacy.ledger import Ledger
+    pass
 
 METHODS = ("auto", "adaptive", "gram", "objective", "ssp", "adassp")
 _NOISES = {
@@ -91,10 +90,9 @@ class OLSRequest(FormulaRequest):
 
     def check(self) -> None:
         """Refuse noise that needs a delta without one."""
-        perturbed = self.method in ("ssp", "adassp")
-        what = f'method="{self.method}"' if perturbed else f'noise="{self.noise}"'
-        if self.budget.delta == 0 and (perturbed or self.noise == "gaussian"):
-            raise ArgumentError(f"{what} needs delta above 0, such as delta=1e-6.")
+        if self.method in ("ssp", "adassp") and self.budget.delta == 0:
+            raise ArgumentError(f'method="{self.method}" needs delta above 0, such as delta=1e-6.')
+        FormulaRequest.check(self)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -162,11 +160,6 @@ class GLMRequest(FormulaRequest):
         """Check what belongs to the family."""
         return {**told, "asked": Asked.of(call)}
 
-    def check(self) -> None:
-        """Refuse noise that needs a delta without one."""
-        if self.noise == "gaussian" and self.budget.delta == 0:
-            raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
-
 
 def _ols(call: Arguments) -> Any:
     """Answer `dp_ols`: "auto" is an ordered list of ways, and a refusal is the note."""
@@ -221,27 +214,18 @@ class _Adaptive(Looks):
         return reason
 
 
-@recorded(_ols)
+@recorded(_ols, OfFormula)
 def dp_ols(
     formula: str,
     data: Table,
     eps: Amount,
     *,
     delta: Amount = 0,
-    schema: SchemaLike = None,
-    where: str | None = None,
     offset: str | None = None,
     weights: str | None = None,
     method: MethodLike = "auto",
     cov_type: str | None = None,
-    neighbors: str = "replace-one",
-    contributions: int | None = None,
-    person: str | None = None,
-    shares: Mapping[str, Amount] | None = None,
-    budget: Ledger | None = None,
-    analyst: str | None = None,
-    progress: bool | None = None,
-    unsafe_seed: int | None = None,
+    **others: Unpack[OfFormula],
 ) -> RegressionResults:
     """Fit a linear model with differential privacy.
 
@@ -256,12 +240,6 @@ def dp_ols(
         out.
     eps, delta : number or decimal string
         The most that the whole call may cost; decimals are taken exactly as typed.
-    schema : mapping, Schema or path, optional
-        Bounds and levels of the raw columns; bounds left out are bought from a share of eps.
-    where : str, optional
-        Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
-        ``"g in ['a', 'b'] or not flag"``. Other rows are excluded, and how many pass is
-        private (`dpreg.formula.where`).
     offset : str, optional
         A column, or an expression of columns, whose coefficient is 1: the model is of the response
         less the offset, and so is what `predict` gives.
@@ -286,28 +264,6 @@ def dp_ols(
     cov_type : {"HC", "cluster", "nonrobust"}, optional
         Which standard errors are wanted; None takes what the method gives. "adaptive" gives "HC",
         or "cluster" where `person` is given; "gram" gives "nonrobust". Others are refused.
-    neighbors : {"replace-one", "add-remove"}
-    contributions : int, optional
-        The most rows that one person may own, 1 if it is left out. With `person` the most that are
-        used, drawn at random: "adaptive" uses all unless it is given.
-    person : str, optional
-        The column that says whose row it is. "adaptive" sums all rows of a person before it limits
-        them, so the claim holds for everybody, however many rows they own, and errors are
-        clustered by person. Other methods use at most `contributions` rows of each person, drawn at
-        random. The number of rows is then private under both relations. Ids that are numbers are
-        one person if they agree in 15 digits: put a letter before ids of more digits. See
-        `dpreg.sources.persons`.
-    shares : mapping, optional
-        {"bounds": part of eps} where bounds are bought.
-    budget : Ledger, optional
-        An account to charge, before a row is read.
-    analyst : str, optional
-        Whose share of the account is charged, where the ledger has caps for analysts.
-    progress : bool, optional
-        Show a bar on stderr while rows are read, for the curator's eyes only; default where stderr
-        is a terminal.
-    unsafe_seed : int, optional
-        Makes the result reproducible and **not private**; every view of it says so.
 
     Returns
     -------
@@ -337,7 +293,7 @@ def dp_ols(
     """
 
 
-@recorded(_glm)
+@recorded(_glm, OfFormula)
 def dp_glm(
     formula: str,
     data: Table,
@@ -345,18 +301,9 @@ def dp_glm(
     *,
     delta: Amount = 0,
     family: FamilyLike = "binomial",
-    schema: SchemaLike = None,
-    where: str | None = None,
     offset: str | None = None,
     noise: str | None = None,
-    neighbors: str = "replace-one",
-    contributions: int | None = None,
-    person: str | None = None,
-    shares: Mapping[str, Amount] | None = None,
-    budget: Ledger | None = None,
-    analyst: str | None = None,
-    progress: bool | None = None,
-    unsafe_seed: int | None = None,
+    **others: Unpack[OfFormula],
 ) -> GLMResults:
     """Fit a logistic or a Poisson regression with differential privacy.
 
@@ -371,6 +318,7 @@ def dp_glm(
         of 0 and 1, one declared as bool, one with two declared levels, of which the second counts
         as 1, or with trials a number of successes; for counts it is one with bounds from 0 up.
         A count above its upper bound is taken as that bound; tight bounds mean less noise.
+        A "binomial" response that the schema leaves out is read as a number between 0 and 1.
     data : table
         The confidential rows, as for `dp_ols`; they are read several times. A row with a missing or
         undeclared value is left out.
@@ -381,38 +329,12 @@ def dp_glm(
         `dpreg.QuasiPoisson(...)`. "binomial" has the logit link, the others the log link. Standard
         errors of both count families allow for more or less spread than Poisson's; "quasipoisson"
         reports it as `scale`.
-    schema : mapping, Schema or path, optional
-        Bounds and levels of the raw columns; bounds of regressors that are left out are bought from
-        a share of eps. A "binomial" response that is left out is read as a number between 0 and 1.
-    where : str, optional
-        Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
-        ``"g in ['a', 'b'] or not flag"``. Other rows are excluded, and how many pass is
-        private (`dpreg.formula.where`).
     offset : str, optional
         A column, or an expression that could be a term of the formula, which is added to the linear
         predictor with coefficient 1. Its bounds must be declared.
     noise : {"gaussian", "matrix-laplace"}, optional
         None takes Gaussian noise where delta is above 0, else noise of pure eps: matrix-Laplace on
         the information, an L2 K-norm on the score.
-    neighbors : {"replace-one", "add-remove"}
-    contributions : int, optional
-        The most rows that one person may own, 1 if it is left out. With `person` the most that are
-        used, drawn at random: all unless it is given.
-    person : str, optional
-        The column that says whose row it is. All rows of a person are summed before they are
-        limited, so the claim holds for everybody, and errors are clustered by person. The number of
-        rows is then private. Ids that are numbers are one person if they agree in 15 digits: put a
-        letter before ids of more digits.
-    shares : mapping, optional
-        {"bounds": part of eps} where bounds are bought.
-    budget : Ledger, optional
-        An account to charge, before a row is read.
-    analyst : str, optional
-        Whose share of the account is charged, where the ledger has caps for analysts.
-    progress : bool, optional
-        Show a bar on stderr while rows are read; default where stderr is a terminal.
-    unsafe_seed : int, optional
-        Makes the result reproducible and **not private**; every view of it says so.
 
     Returns
     -------

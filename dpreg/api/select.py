@@ -14,14 +14,15 @@ models and families differ in their scores alone (`dpreg.api.looks`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import numpy as np
 
+from dpreg.api.arguments import OfFormula
 from dpreg.api.context import (
     CallFacts,
     Context,
@@ -52,7 +53,7 @@ from dpreg.looks.loop import Seen, laws_for_choice, look, look_at_chosen, point_
 from dpreg.looks.model import family_asked
 from dpreg.looks.plan import fresh_share
 from dpreg.looks.table import Table as LookTable
-from dpreg.options import Amount, FamilyLike, MethodLike, SchemaLike, Table, unpacked
+from dpreg.options import Amount, FamilyLike, MethodLike, Table, unpacked
 from dpreg.privacy.account import Account
 from dpreg.request import SHARES, Arguments, SelectionRequest
 from dpreg.results.selection import GLMSelectionResults, SelectionResults
@@ -63,7 +64,7 @@ from dpreg.selection.space import Space, build_space
 from dpreg.sources.reader import Reader, showing
 
 if TYPE_CHECKING:
-    from dpreg.privacy.ledger import Ledger
+    pass
 
 _MOVING: Final = (
     "The fit had not settled when terms were chosen: false_inclusions is not promised. It takes "
@@ -170,7 +171,7 @@ class ByLooks(Looks):
         columns, choice = looked_at(model, design), found.choice
         chosen = [columns[place] for place in found.places]
         facts = replace(
-            self.context.facts(design, account).after(table.reader),
+            self.context.facts(design, account, table.reader),
             formula=model.formula(design, chosen),
             fit=request.fit or "fixed",
         )
@@ -463,32 +464,23 @@ def hidden(choice: Choice) -> tuple[str, ...]:
     )
 
 
-@recorded(_select)
+@recorded(_select, OfFormula)
 def dp_select(
     formula: str,
     data: Table,
     eps: Amount,
     *,
     delta: Amount = 0,
-    schema: SchemaLike = None,
-    where: str | None = None,
     family: FamilyLike | None = None,
     offset: str | None = None,
     method: MethodLike = "auto",
-    neighbors: str = "replace-one",
-    contributions: int | None = None,
-    person: str | None = None,
     units: str = "term",
     keep: Iterable[str] = ("Intercept",),
     max_terms: int | None = None,
     hierarchy: str = "none",
     false_inclusions: Amount = 0.1,
-    shares: Mapping[str, Amount] | None = None,
     fit: str | None = "auto",
-    budget: Ledger | None = None,
-    analyst: str | None = None,
-    progress: bool | None = None,
-    unsafe_seed: int | None = None,
+    **others: Unpack[OfFormula],
 ) -> SelectionResults:
     """Choose the variables of a linear or generalised linear model with differential privacy.
 
@@ -510,13 +502,6 @@ def dp_select(
     delta : number or decimal string, default 0
         Looks spend it where Gaussian noise is the smaller; the paper's methods spend it on "pcpl",
         on several draws and on coefficients.
-    schema : mapping, Schema or path to a TOML or JSON file, optional
-        Bounds of numeric columns, levels of categorical ones: public facts, never taken from the
-        rows. Bounds of numeric columns that it leaves out are bought from a share of eps.
-    where : str, optional
-        Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
-        ``"g in ['a', 'b'] or not flag"``. Other rows are excluded, and how many pass is
-        private (`dpreg.formula.where`).
     family : {"binomial", "poisson", "quasipoisson"} or object, optional
         A name or an object, as for `dp_glm`; None is a linear model. A family is looked at as by
         `dp_glm`, which says what responses there are; terms are chosen from what the last look
@@ -538,19 +523,6 @@ def dp_select(
         go on is charged beforehand. A public number that only a pass would tell (a CSV file) is
         counted after the charge, which covers either way. Rows that can be read only once, and what
         only the paper's methods have (their `shares`, ``fit="share"``), mean "pcls" under "auto".
-    neighbors : {"replace-one", "add-remove"}
-        Tables are neighbours when one person's rows are replaced (n is public), or added or removed
-        (n is private).
-    contributions : int, optional
-        The most rows that one person may own, 1 if it is left out. With `person` the most that are
-        used, drawn at random: "adaptive" uses all unless it is given.
-    person : str, optional
-        The column that says whose row it is. "adaptive" sums all rows of a person before it limits
-        them; the paper's methods use at most `contributions` rows of each, drawn at random. The
-        claim holds for everybody, however many rows they own, and the number of rows is then
-        private under both relations. Ids that are numbers are one person if
-        they agree in 15 digits: put a letter before ids of more digits. See
-        `dpreg.sources.persons`.
     units : {"term", "column"}
         Whether whole terms enter and leave a model, or single design columns.
     keep : tuple of str
@@ -574,15 +546,6 @@ def dp_select(
         narrow: rows far from the rest count less there. With the paper's methods: "split" fits
         the other half, "share" the same rows with a share of eps. None fits nothing. "auto" is
         "fresh" with "adaptive", and "split" with the paper's.
-    budget : Ledger, optional
-        An account to charge, before a row is read.
-    analyst : str, optional
-        Whose share of the account is charged, where the ledger has caps for analysts.
-    progress : bool, optional
-        Show bars on stderr while rows are read and trees searched, for the curator's eyes only;
-        default where stderr is a terminal.
-    unsafe_seed : int, optional
-        Makes the result reproducible and **not private**; every view of it says so.
 
     Returns
     -------

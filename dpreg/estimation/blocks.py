@@ -143,7 +143,7 @@ from dpreg.cells import number
 from dpreg.columns import Numeric
 from dpreg.errors import ArgumentError, SchemaError
 from dpreg.estimation import sums
-from dpreg.estimation.sums import Coding, Estimate, Scale, mean_estimates
+from dpreg.estimation.sums import Coding, Estimate, mean_estimates
 from dpreg.estimation.tuning import TUNING
 from dpreg.privacy.ledger.handle import unnoted
 from dpreg.privacy.mechanisms.choice import noise_scale
@@ -359,38 +359,25 @@ def block_values(
         Of each block's random numbers; independent of the rows.
     """
     size = len(limits.lower)
-    values = np.empty((len(blocks), size))
+
+    def value(block: Places, seed: int) -> Floats:
+        """Return d numbers, NaN where there are none."""
+
+        def work() -> Floats:
+            start(seed)
+            wanted = evaluations(block, correct_bias)
+            found = [_attempt(estimator, rows, wanted[0], size)]
+            if np.isfinite(found[0]).all():
+                found += [_attempt(estimator, rows, part, size) for part in wanted[1:]]
+            return corrected(found, [part.size for part in wanted[: len(found)]])
+
+        if not block.size:
+            return np.full(size, np.nan)
+        return work() if timeout is None else _in_time(work, size, timeout)
+
     with put_back():
-        for place, (block, seed) in enumerate(zip(blocks, seeds, strict=True)):
-            found = _value(estimator, rows, block, size, correct_bias, timeout, seed)
-            values[place] = limits.clip(found)
-    return values
-
-
-def _value(
-    estimator: Estimator,
-    rows: Rows,
-    block: Places,
-    size: int,
-    correct: bool,
-    timeout: float | None,
-    seed: int,
-) -> Floats:
-    """Return d numbers, NaN where there are none."""
-    if not block.size:
-        return np.full(size, np.nan)
-
-    def work() -> Floats:
-        start(seed)
-        wanted = evaluations(block, correct)
-        found = [_attempt(estimator, rows, wanted[0], size)]
-        if np.isfinite(found[0]).all():
-            found += [_attempt(estimator, rows, part, size) for part in wanted[1:]]
-        return corrected(found, [part.size for part in wanted[: len(found)]])
-
-    if timeout is None:
-        return work()
-    return _in_time(work, size, timeout)
+        found = [limits.clip(value(*one)) for one in zip(blocks, seeds, strict=True)]
+    return np.array(found, dtype=np.float64).reshape(-1, size)
 
 
 def _attempt(estimator: Estimator, rows: Rows, index: Places, size: int) -> Floats:
@@ -641,4 +628,4 @@ class Averaging:
         )
         exact = sums.accumulate([(grid, np.zeros(blocks, dtype=np.int64))], size, 1)
         (noisy,) = sums.release(exact, self.coding, self.noise, rows=blocks, part=part)
-        return mean_estimates(noisy, [Scale.of(*pair) for pair in bounds], blocks)
+        return mean_estimates(noisy, bounds, blocks)

@@ -50,7 +50,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from dpreg.arrays import Floats
-from dpreg.estimation.objective import LocatedHeld, Location, released_minimum
+from dpreg.estimation.objective import HeldRows, Location, released_minimum
 from dpreg.estimation.tuning import TUNING
 from dpreg.grouped import Vectors
 from dpreg.moments import Moments
@@ -137,14 +137,6 @@ class Scales:
     response_spread: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FewFit:
-    """Released coefficients in box units, the constant's first (d,), and complete rows."""
-
-    params: Floats
-    count: float
-
-
 def open_few(account: Account, eps: Fraction) -> OpenFew:
     """Open the lines of a call's account, which is not yet charged."""
     first = Budget(eps * TUNING.sums)
@@ -157,14 +149,14 @@ def open_few(account: Account, eps: Fraction) -> OpenFew:
 
 def few_fit(
     read: Callable[[Vectors], Moments],
-    hold: Callable[[Location, float], LocatedHeld],
+    hold: Callable[[Location, float], HeldRows],
     design: Vectors,
     groups: Sequence[Sequence[int]],
     opened: OpenFew,
     *,
     public: bool,
-) -> FewFit:
-    """Release coefficients.
+) -> tuple[Floats, float]:
+    """Release coefficients in box units, the constant's first, and how many rows are complete.
 
     Parameters
     ----------
@@ -199,7 +191,7 @@ def few_fit(
     part = opened.last()
     held = hold(location, _cut(p + 1, location.radius, scales.count, part) * location.radius)
     moved, _, _ = released_minimum(held, part, scales.count, _HOLD)
-    return FewFit(_carried(location, moved), scales.count)
+    return location.carried(moved), scales.count
 
 
 def scales_of(
@@ -258,9 +250,9 @@ def _shrunk(means: Floats, sd: float) -> Floats:
     return np.clip(means, -1.0, 1.0) * (seen / (seen + sd**2))
 
 
-def _spread(held: LocatedHeld, moved: Floats, part: Part, count: float) -> float:
+def _spread(held: HeldRows, moved: Floats, part: Part, count: float) -> float:
     """Release omega, in units of s_y: at most 1."""
-    x, left = held.rows.x, held.rows.y.copy()
+    x, left = held.x, held.y.copy()
     for column, t in zip(x.T, moved, strict=True):  # by single operations: a row has its own bits
         left -= column * t
     far = np.square(np.clip(left / (x[:, 0] * TUNING.cut), -1.0, 1.0))
@@ -280,7 +272,7 @@ def _cut(size: int, radius: float, count: float, part: Part) -> float:
 
 def _around(location: Location, moved: Floats, spread: float) -> Location:
     """Return the coordinates of the second minimum: around the first, in units of its residuals."""
-    there = _carried(location, moved)
+    there = location.carried(moved)
     return Location.on_grid(
         whitening=location.whitening,
         offset=location.offset,
@@ -289,10 +281,6 @@ def _around(location: Location, moved: Floats, spread: float) -> Location:
         tau=location.tau * spread,
         radius=location.radius,
     )
-
-
-def _carried(location: Location, moved: Floats) -> Floats:
-    return location.shift + location.matrix @ moved
 
 
 def _root(variance: float, least: float) -> float:

@@ -46,7 +46,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -91,10 +91,6 @@ class NoisyGram:
     triangle : Triangle
         Which cells were drawn, and which entries share one draw.
     mechanism : {"gaussian", "matrix-laplace", "laplace"}
-    eps, delta : Fraction
-        What the release costs (delta is 0 for pure noises, whatever was on offer).
-    neighbors : str
-    contributions : int
     """
 
     cells: Floats
@@ -103,10 +99,6 @@ class NoisyGram:
     count_sd: float
     triangle: Triangle
     mechanism: str
-    eps: Fraction
-    delta: Fraction
-    neighbors: str
-    contributions: int
 
     @property
     def columns(self) -> tuple[int, ...]:
@@ -141,16 +133,17 @@ _LEAST_SCALE: Final = Fraction(1, 2**4)
 change no result. What is private at a smaller eps is private at a larger one."""
 
 
+Row: TypeAlias = tuple[int, ...]
+"""Of exact moments, in units of 2**-40."""
+
+
 class ExactMoments(Protocol):
-    """What a release reads: sum z z' as exact integers in units of 2**-40."""
+    """What a release reads: sum z z', symmetric, and the rows that were summed."""
 
     @property
-    def cells(self) -> Sequence[tuple[int, ...]]:
-        """The D x D symmetric integers."""
-
+    def cells(self) -> Sequence[Row]: ...  # noqa: D102
     @property
-    def group(self) -> str:
-        """The rows that were summed, as the budget table names them."""
+    def group(self) -> str: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +167,7 @@ def release_gram(
     part: Part,
     noise: str | None = None,
     sparse: bool = False,
+    rest_of: Sequence[int] = (),
 ) -> NoisyGram:
     """Release the model's moments, at the cost of a part of the call's budget.
 
@@ -191,23 +185,27 @@ def release_gram(
         None: the least expected error among those that the part's (eps, delta) allows.
     sparse : bool
         Whether to return sparse arrays: of a factor's thousands of levels most cells are 0.
+    rest_of : sequence of int
+        A factor's 0/1 columns. The level that none of them names then is a column as well, the last
+        but the response.
 
     Returns
     -------
     NoisyGram
     """
     triangle = layout(columns, exclusive)
-    places = (*triangle.columns, len(moments.cells) - 1)
+    places = (*triangle.columns, len(moments.cells) - (not rest_of))
     if any(column >= places[-1] for column in triangle.columns):
         raise ArgumentError("columns must be z indices below the response's")
     plan = _choose_plan(triangle, part.cost, part.protection, noise)
-    cost = part.draw(plan.mechanism, plan.bound, moments.group)
+    part.draw(plan.mechanism, plan.bound, moments.group)
     size = len(places)
     count, count_sd = 0.0, 0.0
     entries: list[tuple[int, int]] = []
     values: list[float] = []
     errors: list[float] = []
-    exact = lru_cache(maxsize=1)(moments.cells.__getitem__)  # cells come row by row
+    rows = with_rest(moments.cells, rest_of) if rest_of else moments.cells.__getitem__
+    exact = lru_cache(maxsize=1)(rows)  # cells come row by row
     for cell, sd, drawn in zip(triangle.cells, plan.sds, plan.draw(part.rng), strict=True):
         i, j = (0, 0) if cell == (-1, -1) else (places[cell[0]], places[cell[1]])
         released = (exact(i)[j] + drawn) / CELL_UNITS
@@ -226,10 +224,6 @@ def release_gram(
         count_sd=count_sd,
         triangle=triangle,
         mechanism=plan.mechanism,
-        eps=cost.eps,
-        delta=cost.delta if plan.mechanism == "gaussian" else Fraction(0),
-        neighbors=part.protection.neighbors,
-        contributions=part.protection.contributions,
     )
 
 
@@ -257,25 +251,21 @@ def _choose_plan(
         for name, fitted in _PLANS.items()
         if name != "gaussian" or cost.delta > 0
     ]
-    response = len(triangle.columns)
-    touches = (np.array(triangle.cells, dtype=np.intp).reshape(-1, 2) == response).sum(axis=1)
+    touches = _touches(triangle)
     return min(plans, key=lambda plan: _expected_error(touches, plan.sds))
 
 
 def _expected_error(touches: Places, sds: Sequence[float]) -> float:
-    """Return the mean variance of a normal equation's error at |beta|^2 = B.
-
-    `touches` counts how often the response is a factor of each cell.
-    """
+    """Return the mean variance of a normal equation's error at |beta|^2 = B."""
     variances = np.asarray(sds) ** 2
     error = float(variances[touches == 1].mean()) if (touches == 1).any() else 0.0
     return error + TUNING.expected_norm * float(variances[touches != 1].mean())
 
 
-def _touches(triangle: Triangle, cell: tuple[int, int]) -> int:
-    """Count how often the response is a factor of a cell: 0, 1 or 2."""
-    response = len(triangle.columns)
-    return (cell[0] == response) + (cell[1] == response)
+def _touches(triangle: Triangle) -> Places:
+    """Count how often the response is a factor of each cell: 0, 1 or 2."""
+    cells = np.array(triangle.cells, dtype=np.intp).reshape(-1, 2)
+    return np.asarray((cells == len(triangle.columns)).sum(axis=1))
 
 
 def _gaussian_plan(triangle: Triangle, cost: Budget, protection: Protection) -> _Plan:
@@ -286,7 +276,7 @@ def _gaussian_plan(triangle: Triangle, cost: Budget, protection: Protection) -> 
     cells = len(triangle.cells) * protection.contributions
     sigma = discrete_sigma(squared, cells, cost.eps, cost.delta, largest_weight=weight)
     scales = (sigma, _divided(sigma, weight), _divided(sigma, weight**2))
-    classes = [_touches(triangle, cell) for cell in triangle.cells]
+    classes = _touches(triangle).tolist()
 
     def draw(rng: Generator | None) -> list[int]:
         pools = [
@@ -359,61 +349,28 @@ _PLANS: Final[Mapping[str, Callable[[Triangle, Budget, Protection], _Plan]]] = {
 """How each noise is fitted; of equally good ones the first is taken."""
 
 
-Row = tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class WithRest:
-    """Exact moments of (1, x_1..x_p, r, y), from those of (1, x_1..x_p, y).
+def with_rest(cells: Sequence[Row], group: Sequence[int]) -> Callable[[int], Row]:
+    """Return what makes rows of the moments of (1, x_1..x_p, r, y) of those of (1, x_1..x_p, y).
 
     Parameters
     ----------
-    moments : Moments
-    levels : tuple of int
-        z indices of the factor's 0/1 columns, at most one of them not zero in a row.
+    cells : sequence of tuples of int
+    group : sequence of int
+        z indices of a factor's 0/1 columns, at most one of them not zero in a row; r is the level
+        that they leave out.
     """
+    last, inside = len(cells) - 1, frozenset(group)
+    rest = [0] * (last + 2)
+    for j in range(last + 1):
+        if j not in inside:
+            row = cells[j]
+            rest[j + (j == last)] = row[0] - sum(row[a] for a in group)
+    rest[last] = rest[0]
 
-    moments: ExactMoments
-    levels: tuple[int, ...]
+    def extended(place: int) -> Row:
+        if place == last:
+            return tuple(rest)
+        row = cells[min(place, last)]
+        return (*row[:last], rest[place], row[last])
 
-    @property
-    def cells(self) -> Sequence[Row]:
-        """(D + 1) x (D + 1), in units of 2**-40; r is the last but one, the response the last."""
-        return _Cells(self.moments.cells, self.levels)
-
-    @property
-    def group(self) -> str:
-        """The rows that were summed, as the budget table names them."""
-        return self.moments.group
-
-
-class _Cells(Sequence[Row]):
-    """Rows of the extended matrix, each made when it is asked for."""
-
-    def __init__(self, cells: Sequence[Row], group: tuple[int, ...]) -> None:
-        self._cells = cells
-        self._last = len(cells) - 1
-        inside = frozenset(group)
-        rest = [0] * (self._last + 2)
-        for j in range(self._last + 1):
-            if j not in inside:
-                row = cells[j]
-                rest[j + (j == self._last)] = row[0] - sum(row[a] for a in group)
-        rest[self._last] = rest[0]
-        self._rest = tuple(rest)
-
-    def __len__(self) -> int:
-        return self._last + 2
-
-    @overload
-    def __getitem__(self, place: int) -> Row: ...
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Row, ...]: ...
-    def __getitem__(self, place: int | slice) -> Row | tuple[Row, ...]:
-        if isinstance(place, slice):
-            return tuple(self[one] for one in range(len(self))[place])
-        place = range(len(self))[place]
-        if place == self._last:
-            return self._rest
-        row = self._cells[min(place, self._last)]
-        return (*row[: self._last], self._rest[place], row[self._last])
+    return extended

@@ -104,7 +104,7 @@ from dpreg.arrays import Floats, Ints
 from dpreg.estimation.sums import Estimate, share_errors
 from dpreg.estimation.tuning import TUNING
 from dpreg.privacy.mechanisms.choice import noise_scale
-from dpreg.privacy.noise import VectorNoise, fit_noise
+from dpreg.privacy.noise import VectorNoise, fit_noise, offered
 from dpreg.privacy.protection import ScoreRange, VectorChange
 from dpreg.privacy.ranks import RANK_UNIT, choose_rank, rank_range
 
@@ -168,11 +168,7 @@ def count_noise(
     `single` as for `count_change`: each of the counts is then a release of its own.
     """
     bound = count_change(protection, single=single)
-    fitted = [
-        fit_noise(name, bound, cells=bins, cost=cost)
-        for name in (("laplace", "gaussian") if noise is None else (noise,))
-        if noise is not None or name == "laplace" or cost.delta > 0
-    ]
+    fitted = [fit_noise(name, bound, cells=bins, cost=cost) for name in offered(noise, cost)]
     return min(fitted, key=lambda one: one.variance)
 
 

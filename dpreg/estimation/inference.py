@@ -86,14 +86,13 @@ In R, at alpha >= 0.01: ``range(quantile(draws, c(alpha/2, 1 - alpha/2), type = 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from numpy.random import Generator, default_rng
-from numpy.typing import ArrayLike
 from scipy.linalg import eigh
-from scipy.sparse import csr_array
 from scipy.special import ndtri
 
 from dpreg.arrays import Floats, Places
@@ -382,10 +381,49 @@ def _tail(draws: Floats, middle: float, value: float) -> float:
     return float(np.interp(value, np.sort(draws), positions))
 
 
-_DENSE_TO: Final = 200  # work
-"""Columns up to which the map to the user's units is multiplied as a dense matrix."""
+_ROWS_AT_ONCE: Final = 256  # work
 BELIEVED: Final = 2.0
 """A fit is ridged where A's least eigenvalue is below so many times nu."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spread:
+    """A covariance F G F' + diag(own) of d coefficients: thousands of them, a few causes."""
+
+    forms: Floats
+    inner: Floats
+    own: Floats
+
+    @property
+    def variances(self) -> Floats:
+        """The diagonal, (d,)."""
+        return np.asarray(((self.forms @ self.inner) * self.forms).sum(axis=1) + self.own)
+
+    @property
+    def whole(self) -> Floats:
+        """The covariance, (d, d)."""
+        found = np.zeros((len(self.own), len(self.own)))
+        self.added_to(found)
+        return found
+
+    def added_to(self, whole: Floats) -> None:
+        """Add the (d, d) covariance to a matrix."""
+        for start in range(0, len(whole), _ROWS_AT_ONCE):  # a second matrix would be as large
+            rows = slice(start, start + _ROWS_AT_ONCE)
+            whole[rows] += (self.forms[rows] @ self.inner) @ self.forms.T
+        whole[np.diag_indices(len(whole))] += self.own
+
+    @classmethod
+    def dense(cls, covariance: Floats) -> Spread:
+        """Return a covariance that is given whole."""
+        size = len(covariance)
+        return cls(np.eye(size), covariance, np.zeros(size))
+
+    def mapped(self, factors: Floats, first: Floats) -> Spread:
+        """Return the covariance of T beta, T diagonal except in its first row."""
+        forms = self.forms * factors[:, None]
+        forms[:1] = first @ self.forms
+        return Spread(forms, self.inner, self.own * factors**2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -395,8 +433,8 @@ class GramFit:
     Parameters
     ----------
     beta : (d,) array
-    cov, cov_sampling, cov_privacy : (d, d) arrays
-        Total covariance, and its two parts: what sampling and what the noise alone would give.
+    sampling, privacy : Spread
+        What sampling and what the noise alone would give.
     sigma2 : float
         Residual variance.
     rsquared : float
@@ -406,40 +444,69 @@ class GramFit:
     df_resid : float
         nobs - d.
     ridged : bool
-        Whether the public ridge rule fired.
+        Whether the public ridge rule fired; with a wide factor, or a level's count was raised.
     ridge : float
         sqrt(kappa) in stored units; 0 where not ridged.
-    interval_method : {"noise-aware", "bootstrap"}
     draws : (B, d) array or None
-        For "bootstrap": intervals of r'beta come from draws @ r, see `dpreg.estimation.inference`.
+        Where there are any, intervals of r'beta come from draws @ r, by the module's law.
     """
 
     beta: Floats
-    cov: Floats
-    cov_sampling: Floats
-    cov_privacy: Floats
+    sampling: Spread
+    privacy: Spread
     sigma2: float
     rsquared: float
     nobs: float
     df_resid: float
     ridged: bool
     ridge: float
-    interval_method: str
     draws: Floats | None
 
     @property
-    def bse(self) -> Floats:
-        """Standard errors."""
-        return np.sqrt(np.diag(self.cov))
+    def cov(self) -> Floats:
+        """Total covariance, (d, d), to be read only; made anew each time."""
+        whole = self.sampling.whole
+        self.privacy.added_to(whole)
+        whole.setflags(write=False)
+        return whole
 
-    def conf_int(self, alpha: float = 0.05) -> Floats:
-        """Intervals at level 1 - alpha, shape (d, 2)."""
-        if self.draws is not None:
-            return intervals(self.beta, self.draws, alpha)
-        from scipy.stats import norm
+    @property
+    def errors(self) -> tuple[Floats, Floats]:
+        """Standard errors that sampling and that the noise alone would give."""
+        return np.sqrt(self.sampling.variances), np.sqrt(self.privacy.variances)
 
-        half = float(norm.ppf(1 - alpha / 2)) * self.bse
-        return np.column_stack([self.beta - half, self.beta + half])
+    @property
+    def interval_method(self) -> str:
+        """How intervals are made: "noise-aware" or "bootstrap"."""
+        return "noise-aware" if self.draws is None else "bootstrap"
+
+    def in_user_units(
+        self, factors: Floats, first: Floats, shift: Floats, *, response_width: float = 1.0
+    ) -> GramFit:
+        """Map by beta_user = T beta + t0.
+
+        Parameters
+        ----------
+        factors, first : (d,) arrays
+            T is diagonal except in its first row: its diagonal, and that row.
+        shift : (d,) array
+            t0.
+        response_width : float
+            User units of the response per stored unit.
+        """
+        beta, given, draws = self.beta * factors, self.draws, self.draws
+        beta[:1] = first @ self.beta
+        if given is not None:
+            draws = given * factors + shift
+            draws[:, 0] = given @ first + shift[0]
+        return replace(
+            self,
+            beta=beta + shift,
+            sampling=self.sampling.mapped(factors, first),
+            privacy=self.privacy.mapped(factors, first),
+            sigma2=self.sigma2 * response_width**2,
+            draws=draws,
+        )
 
 
 def fit_gram(noisy: NoisyGram, *, rows: int | None = None, draws: int | None = None) -> GramFit:
@@ -458,97 +525,70 @@ def fit_gram(noisy: NoisyGram, *, rows: int | None = None, draws: int | None = N
     GramFit
         In stored units; `to_user_units` maps it.
     """
-    size = len(noisy.columns)
-    a, b = noisy.cells[:size, :size], noisy.cells[:size, size]
-    total = max(float(noisy.cells[size, size]), 0.0)
-    count = noisy.count if rows is None else min(noisy.count, float(rows))
-    count = max(count, size + 1.0)
-    values, vectors = np.linalg.eigh(a) if size else (np.zeros(0), np.zeros((0, 0)))
-    norm = noise_norm(noisy)
-    ridged = bool(size) and not values[0] >= max(BELIEVED * norm, np.finfo(float).tiny)
-    kappa = 0.0
-    if ridged:
-        floor = _least_eigenvalue(noisy, norm)
-        values = np.maximum(values, floor)
-        kappa = _ridge(noisy, values)
-    shrunk = values / (values**2 + kappa)
-    inverse = (vectors * shrunk) @ vectors.T
-    if ridged and noisy.triangle.intercept:
-        inverse, kappa = _centred_ridge(noisy, count, norm)
-    beta = inverse @ b
-    noise = equation_noise(noisy, beta)
-    sigma2, explained = _residual_variance(noisy, beta, inverse, noise, count, total, ridged)
-    sampling = sigma2 * (vectors * (shrunk**2 * values)) @ vectors.T
-    privacy = inverse @ noise[:size, :size] @ inverse
+    size, intercept = len(noisy.columns), noisy.triangle.intercept
+    cells, variance, count = noisy.cells, noisy.noise_sd**2, complete_rows(noisy, rows)
+    norm = noise_norm(variance[:size, :size])
+    least = least_eigenvalue(norm, count)
+    inverse, _, kappa = ridged(cells, variance, least, BELIEVED * norm)
+    hidden = kappa > 0
+    if hidden and intercept:
+        inverse, kappa = _centred_ridge(cells, variance, count, least)
+    beta = inverse @ cells[:size, size]
+    noise, extended = equation_noise(noisy, beta), np.append(beta, -1.0)
+    total = max(float(cells[size, size]), 0.0)
+    sigma2, explained = residual_variance(
+        float(extended @ cells @ extended) + float(np.trace(inverse @ noise[:size, :size])),
+        float(np.sqrt(max(extended @ noise @ extended, 0.0))),
+        total,
+        total - (float(cells[0, size]) ** 2 / count if intercept else 0.0),
+        count - size,
+    )
+    sampling, privacy = sigma2 * inverse, inverse @ noise[:size, :size] @ inverse
     draws_of_truth = None
-    if size and (ridged or noisy.mechanism != "gaussian"):
-        generator = seeded_by(noisy.cells)
-        least = _least_eigenvalue(noisy, norm)
+    if size and (hidden or noisy.mechanism != "gaussian"):
         number = draws_for(size) if draws is None else draws
         privately, sampled, error = draw_truth(
-            noisy, least, sigma2, number, generator, covariance=ridged
+            noisy, least, sigma2, number, seeded_by(cells), covariance=hidden
         )
-        if ridged and noisy.triangle.intercept:
+        if hidden and intercept:
             constant = privately[:, 0] - sampled[:, 0]
             privately[:, 0] += both_sides(float(beta[0]), constant) - constant
         draws_of_truth = privately - sampled
-        if ridged:
+        if hidden:
             privacy = np.cov(privately, rowvar=False).reshape(size, size)
             sampling = np.cov(sampled, rowvar=False).reshape(size, size) if error is None else error
     return GramFit(
         beta=beta,
-        cov=sampling + privacy,
-        cov_sampling=sampling,
-        cov_privacy=privacy,
+        sampling=Spread.dense(sampling),
+        privacy=Spread.dense(privacy),
         sigma2=sigma2,
         rsquared=explained,
         nobs=count,
         df_resid=count - size,
-        ridged=ridged,
+        ridged=hidden,
         ridge=float(np.sqrt(kappa)),
-        interval_method="noise-aware" if draws_of_truth is None else "bootstrap",
         draws=draws_of_truth,
     )
 
 
-def to_user_units(
-    fit: GramFit, transform: ArrayLike, shift: ArrayLike, *, response_width: float = 1.0
-) -> GramFit:
-    """Map a fit by beta_user = T beta + t0: covariances by T C T', draws row by row.
+def complete_rows(noisy: NoisyGram, rows: int | None) -> float:
+    """Return the released count of complete rows, at least d + 1, and at most a public number."""
+    count = noisy.count if rows is None else min(noisy.count, float(rows))
+    return max(count, len(noisy.columns) + 1.0)
 
-    Parameters
-    ----------
-    fit : GramFit
-        In stored units.
-    transform, shift : (d, d) and (d,) arrays
-        T and t0, as `Design.to_user_units` gives them.
-    response_width : float
-        User units of the response per stored unit; scales `sigma2`.
-    """
-    dense, t0 = np.asarray(transform, dtype=float), np.asarray(shift, dtype=float)
-    t = csr_array(dense) if len(dense) > _DENSE_TO else dense  # its diagonal and its first row
 
-    def mapped(cov: Floats) -> Floats:
-        return np.asarray((t @ (t @ cov).T).T)
-
-    return replace(
-        fit,
-        beta=np.asarray(t @ fit.beta + t0),
-        cov=mapped(fit.cov),
-        cov_sampling=mapped(fit.cov_sampling),
-        cov_privacy=mapped(fit.cov_privacy),
-        sigma2=fit.sigma2 * response_width**2,
-        draws=None if fit.draws is None else np.asarray((t @ fit.draws.T).T + t0),
-    )
+def independent_noise(variance: Floats, beta: Floats) -> Floats:
+    """Return Cov(E_full (beta, -1)) of a symmetric E whose other cells are independent."""
+    extended = np.append(beta, -1.0)
+    cov: Floats = variance * np.outer(extended, extended)
+    np.fill_diagonal(cov, variance @ extended**2)
+    return cov
 
 
 def equation_noise(noisy: NoisyGram, beta: Floats) -> Floats:
     """Return C = Cov(E_full (beta, -1)), shape (d + 1, d + 1); see the module."""
-    extended = np.append(beta, -1.0)
-    variance = noisy.noise_sd**2
-    cov: Floats = variance * np.outer(extended, extended)
-    np.fill_diagonal(cov, variance @ extended**2)
-    shared = _shared(noisy.triangle)
+    extended, variance = np.append(beta, -1.0), noisy.noise_sd**2
+    cov, shared = independent_noise(variance, beta), _shared(noisy.triangle)
     draw = variance[shared, shared]
     cov[shared, shared] += 2 * draw * extended[0] * extended[shared]
     cov[0, shared] += draw * extended[shared] ** 2
@@ -556,10 +596,9 @@ def equation_noise(noisy: NoisyGram, beta: Floats) -> Floats:
     return cov
 
 
-def noise_norm(noisy: NoisyGram) -> float:
-    """Return nu, the public estimate of the spectral norm of the noise in X'X."""
-    size = len(noisy.columns)
-    return 2 * float(np.sqrt((noisy.noise_sd[:size, :size] ** 2).sum(axis=1).max(initial=0.0)))
+def noise_norm(variance: Floats) -> float:
+    """Return nu, the public estimate of the spectral norm of noise of these (d, d) variances."""
+    return 2 * float(np.sqrt(variance.sum(axis=1).max(initial=0.0)))
 
 
 def _shared(triangle: Triangle) -> Places:
@@ -568,76 +607,73 @@ def _shared(triangle: Triangle) -> Places:
     return np.array(grouped if triangle.intercept else [], dtype=np.intp)
 
 
-def _least_eigenvalue(noisy: NoisyGram, norm: float) -> float:
+def least_eigenvalue(norm: float, count: float) -> float:
     """Return the positive number below which an eigenvalue of X'X is not believed."""
-    return max(TUNING.floor * norm, float(np.finfo(float).eps) * max(noisy.count, 1.0))
+    return max(TUNING.floor * norm, float(np.finfo(float).eps) * count)
 
 
-def _ridge(noisy: NoisyGram, values: Floats, centred: float | None = None) -> float:
-    """Return kappa, from released numbers and public variances alone.
+def ridged(
+    cells: Floats, variance: Floats, least: float, believed: float
+) -> tuple[Floats, Floats, float]:
+    """Return the map from b to coefficients, the inverse of A, and kappa, 0 where it is not needed.
 
-    Around the response's mean where `centred` gives the count of rows.
+    Parameters
+    ----------
+    cells, variance : (d + 1, d + 1) arrays
+        Of columns and response, and of the noise in each cell.
+    least : float
+        Eigenvalues are kept to it where a ridge is needed.
+    believed : float
+        A ridge is needed where the least eigenvalue is below.
     """
-    size = len(values)
-    last = len(noisy.columns)
-    variance = noisy.noise_sd[last - size :, last - size :] ** 2
-    total = float(noisy.cells[last, last])
-    if centred is not None:
-        total -= float(noisy.cells[0, last]) ** 2 / centred
-    squared = max(total, 0.0) * size / float(values.sum())
-    if squared <= 0:
-        squared = 1.0
-    return float(
-        size * (variance[:size, size].mean() + variance[:size, :size].mean() * squared) / squared
-    )
+    size = len(cells) - 1
+    if not size:
+        return np.zeros((0, 0)), np.zeros((0, 0)), 0.0
+    values, vectors = np.linalg.eigh(cells[:size, :size])
+    kappa = 0.0
+    if not values[0] >= max(believed, np.finfo(float).tiny):
+        values = np.maximum(values, least)
+        squared = max(float(cells[size, size]), 0.0) * size / float(values.sum()) or 1.0
+        noise = variance[:size, size].mean() + variance[:size, :size].mean() * squared
+        kappa = float(size * noise / squared)
+    shrunk = (vectors * (values / (values**2 + kappa))) @ vectors.T
+    return shrunk, (vectors / values) @ vectors.T, kappa
 
 
-def _centred_ridge(noisy: NoisyGram, count: float, norm: float) -> tuple[Floats, float]:
+def _centred_ridge(
+    cells: Floats, variance: Floats, count: float, least: float
+) -> tuple[Floats, float]:
     """Return the map from b to ridged coefficients, and kappa: the intercept is not penalised.
 
     With means m = A_0x / count, S = A_xx - count m m' and S+ its ridged inverse, slopes are
     S+ (b_x - m b_0), and the intercept is b_0 / count - m'slopes. Means are kept to the box.
     """
-    size = len(noisy.columns)
-    m = np.clip(noisy.cells[0, 1:size] / count, -1.0, 1.0)
-    moments = noisy.cells[1:size, 1:size] - count * np.outer(m, m)
-    values, vectors = np.linalg.eigh(moments)
-    kappa = 0.0
-    if size > 1:
-        values = np.maximum(values, _least_eigenvalue(noisy, norm))
-        kappa = _ridge(noisy, values, count)
-    inverse = (vectors * (values / (values**2 + kappa))) @ vectors.T
+    size = len(cells) - 1
+    means = cells[0, 1:] / count
+    means[:-1] = m = np.clip(means[:-1], -1.0, 1.0)
+    moments = cells[1:, 1:] - count * np.outer(means, means)
+    inverse, _, kappa = ridged(moments, variance[1:, 1:], least, math.inf)
     turn = np.column_stack([-m, np.eye(size - 1)])
     whole: Floats = turn.T @ inverse @ turn
     whole[0, 0] += 1 / count
     return whole, kappa
 
 
-def _residual_variance(
-    noisy: NoisyGram,
-    beta: Floats,
-    inverse: Floats,
-    noise: Floats,
-    count: float,
-    total: float,
-    ridged: bool,
+def residual_variance(
+    residual: float, spread: float, total: float, around: float, freedom: float
 ) -> tuple[float, float]:
-    """Return sigma2 and R squared with their fallbacks."""
-    size = len(beta)
-    extended = np.append(beta, -1.0)
-    if ridged:
-        residual = float(extended @ noisy.cells @ extended)
-    else:
-        residual = float(noisy.cells[size, size] - noisy.cells[:size, size] @ beta)
-    residual += float(np.trace(inverse @ noise[:size, :size]))
-    spread = float(np.sqrt(max(extended @ noise @ extended, 0.0)))
-    residual = max(min(max(residual, spread / 2), total), np.finfo(float).tiny)
-    sigma2 = residual / (count - size)
-    around = total
-    if noisy.triangle.intercept:
-        around -= float(noisy.cells[0, size]) ** 2 / count
-    explained = 1 - residual / around if around > residual else 0.0
-    return sigma2, explained
+    """Return sigma2 and R squared with their fallbacks.
+
+    Parameters
+    ----------
+    residual, spread : float
+        Sum of squares of the residuals, and the standard deviation of its noise.
+    total, around : float
+        Of the response, and about its mean where the model has an intercept.
+    freedom : float
+    """
+    kept = max(min(max(residual, spread / 2), total), float(np.finfo(float).tiny))
+    return kept / freedom, 1 - kept / around if around > kept else 0.0
 
 
 def seeded_by(released: Floats) -> Generator:

@@ -26,14 +26,12 @@ are folded, and gamma is ridged, by the rules of `dpreg.estimation.inference`, n
 With an intercept the released levels hold the one that the coding leaves out
 (`dpreg.estimation.gram`), as the last column; the intercept is its alpha, and the other
 levels' coefficients are differences from it.
-
-A fit with a wide factor: coefficients whose covariance has a few causes and parts of their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -41,108 +39,19 @@ from numpy.random import Generator
 
 from dpreg.arrays import Floats, Places
 from dpreg.estimation.gram import NoisyGram, block
-from dpreg.estimation.inference import BELIEVED, seeded_by, standard_noise
-from dpreg.estimation.tuning import TUNING
-
-_ROWS_AT_ONCE: Final = 256  # work
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Spread:
-    """A covariance F G F' + diag(own) of d coefficients: thousands of them, a few causes."""
-
-    forms: Floats
-    inner: Floats
-    own: Floats
-
-    @property
-    def variances(self) -> Floats:
-        """The diagonal, (d,)."""
-        return np.asarray(((self.forms @ self.inner) * self.forms).sum(axis=1) + self.own)
-
-    def added_to(self, whole: Floats) -> None:
-        """Add the (d, d) covariance to a matrix."""
-        for start in range(0, len(whole), _ROWS_AT_ONCE):  # a second matrix would be as large
-            rows = slice(start, start + _ROWS_AT_ONCE)
-            whole[rows] += (self.forms[rows] @ self.inner) @ self.forms.T
-        whole[np.diag_indices(len(whole))] += self.own
-
-    def mapped(self, factors: Floats, first: Floats) -> Spread:
-        """Return the covariance of T beta, T diagonal except in its first row."""
-        forms = self.forms * factors[:, None]
-        forms[0] = first @ self.forms
-        return Spread(forms, self.inner, self.own * factors**2)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LevelsFit:
-    """Coefficients with their uncertainty; d columns, in the units of the release or the user's.
-
-    Parameters
-    ----------
-    beta : (d,) array
-    sampling, privacy : Spread
-        What sampling and what the noise alone would give.
-    sigma2, rsquared, nobs, df_resid, ridged, ridge
-        As in `dpreg.estimation.inference.GramFit`; ridged where a level's count was raised, too.
-    draws : (B, d) array
-        Intervals of r'beta come from draws @ r, see `dpreg.estimation.inference`.
-    """
-
-    beta: Floats
-    sampling: Spread
-    privacy: Spread
-    sigma2: float
-    rsquared: float
-    nobs: float
-    df_resid: float
-    ridged: bool
-    ridge: float
-    draws: Floats
-
-    @property
-    def cov(self) -> Floats:
-        """Covariance, (d, d), to be read only; made anew each time."""
-        whole = np.zeros((len(self.beta), len(self.beta)))
-        self.sampling.added_to(whole)
-        self.privacy.added_to(whole)
-        whole.setflags(write=False)
-        return whole
-
-    @property
-    def errors(self) -> tuple[Floats, Floats]:
-        """Standard errors that sampling and that the noise alone would give."""
-        return np.sqrt(self.sampling.variances), np.sqrt(self.privacy.variances)
-
-    @property
-    def interval_method(self) -> str:
-        """How intervals are made."""
-        return "bootstrap"
-
-    def in_user_units(
-        self, factors: Floats, first: Floats, shift: Floats, *, response_width: float
-    ) -> LevelsFit:
-        """Map by beta_user = T beta + t0.
-
-        Parameters
-        ----------
-        factors, first : (d,) arrays
-            T is diagonal except in its first row: its diagonal, and that row.
-        shift : (d,) array
-            t0.
-        response_width : float
-            User units of the response per stored unit.
-        """
-        beta, draws = self.beta * factors, self.draws * factors
-        beta[0], draws[:, 0] = first @ self.beta, self.draws @ first
-        return replace(
-            self,
-            beta=beta + shift,
-            sampling=self.sampling.mapped(factors, first),
-            privacy=self.privacy.mapped(factors, first),
-            sigma2=self.sigma2 * response_width**2,
-            draws=draws + shift,
-        )
+from dpreg.estimation.inference import (
+    BELIEVED,
+    GramFit,
+    Spread,
+    complete_rows,
+    independent_noise,
+    least_eigenvalue,
+    noise_norm,
+    residual_variance,
+    ridged,
+    seeded_by,
+    standard_noise,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -250,7 +159,7 @@ class _Frame:
         return np.asarray(totals + own)
 
 
-def fit_levels(noisy: NoisyGram, levels: Sequence[int], *, rows: int | None = None) -> LevelsFit:
+def fit_levels(noisy: NoisyGram, levels: Sequence[int], *, rows: int | None = None) -> GramFit:
     """Fit the model of a released moment matrix with a wide factor.
 
     Parameters
@@ -266,7 +175,7 @@ def fit_levels(noisy: NoisyGram, levels: Sequence[int], *, rows: int | None = No
 
     Returns
     -------
-    LevelsFit
+    GramFit
         In stored units.
     """
     size, intercept = len(noisy.columns), noisy.triangle.intercept
@@ -275,14 +184,20 @@ def fit_levels(noisy: NoisyGram, levels: Sequence[int], *, rows: int | None = No
     others = np.array([j for j in range(int(intercept), size) if j not in inside], dtype=np.intp)
     k = len(others)
     sums, frame = _taken(noisy, at, others)
-    count = noisy.count if rows is None else min(noisy.count, float(rows))
-    count = max(count, size + 1.0)
+    count = complete_rows(noisy, rows)
     h, z, counts = frame.reduced(sums, 1)
     variances = frame.noise_of(z, counts)
-    nu = 2 * float(np.sqrt(variances[:k, :k].sum(axis=1).max(initial=0.0)))
-    least = max(TUNING.floor * nu, float(np.finfo(float).eps) * count)
-    gamma, inverse, kappa = _slopes(h, variances, least, BELIEVED * nu)
-    sigma2, explained = _residual_variance(noisy, h, variances, gamma, sums, count)
+    nu = noise_norm(variances[:k, :k])
+    least = least_eigenvalue(nu, count)
+    shrunk, inverse, kappa = ridged(h, variances, least, BELIEVED * nu)
+    gamma = shrunk @ h[:k, k]
+    extended = np.append(gamma, -1.0)
+    off = 2.0 - np.eye(k + 1)
+    spread = float(np.sqrt(extended**2 @ (variances * off) @ extended**2))
+    total, freedom = float(sums.whole[-1, -1]), count - size + intercept
+    around = total - (float(sums.whole[0, -1]) ** 2 / count if intercept else 0.0)
+    residual = float(extended @ h @ extended)
+    sigma2, explained = residual_variance(residual, spread, total, around, max(freedom, 1.0))
     alpha = (z[:, k] - z[:, :k] @ gamma) / counts + frame.centre[k] - frame.centre[:k] @ gamma
     number = min(
         _MOST_DRAWS,
@@ -292,18 +207,18 @@ def fit_levels(noisy: NoisyGram, levels: Sequence[int], *, rows: int | None = No
         noisy, sums, frame, least=least, sigma2=sigma2, draws=number
     )
     if not kappa:
-        privacy = inverse @ _equation_noise(variances, gamma) @ inverse
+        privacy = inverse @ independent_noise(variances, gamma)[:k, :k] @ inverse
     back = Back(at, others, size - 1 if intercept else None)
     slope = -z[:, :k] / counts[:, None] - frame.centre[:k]
     own = frame.levels @ np.concatenate([[0.0], gamma**2, [1.0]]) + frame.levels[:, 0] * alpha**2
-    return LevelsFit(
+    return GramFit(
         beta=back.beta(gamma, alpha),
         sampling=back.spread(slope, sigma2 * inverse, sigma2 / counts),
         privacy=back.spread(slope, privacy, own / counts**2),
         sigma2=sigma2,
         rsquared=explained,
         nobs=count,
-        df_resid=count - size + intercept,
+        df_resid=freedom,
         ridged=bool(kappa or (sums.levels[:, 0] < frame.floors).any()),
         ridge=float(np.sqrt(kappa)),
         draws=back.beta(drawn_gamma, drawn_alpha),
@@ -333,49 +248,6 @@ def _taken(noisy: NoisyGram, at: Places, others: Places) -> tuple[_Sums, _Frame]
     centre = np.clip(cells[0][0, 1:] / max(float(cells[0][0, 0]), 1.0), -1.0, 1.0)
     floors = np.maximum(sds[1][:, 0], 1e-6)
     return _Sums(*cells), _Frame(sds[0] ** 2, sds[1] ** 2, centre, floors)
-
-
-def _slopes(
-    h: Floats, variances: Floats, least: float, believed: float
-) -> tuple[Floats, Floats, float]:
-    """Return gamma, the inverse of W with its eigenvalues kept to `least`, and kappa."""
-    k = len(h) - 1
-    if not k:
-        return np.zeros(0), np.zeros((0, 0)), 0.0
-    values, vectors = np.linalg.eigh(h[:k, :k])
-    kappa = 0.0
-    if not values[0] >= max(believed, np.finfo(float).tiny):
-        values = np.maximum(values, least)
-        squared = max(float(h[k, k]), 0.0) * k / float(values.sum()) or 1.0
-        noise = float(variances[:k, k].mean() + variances[:k, :k].mean() * squared)
-        kappa = k * noise / squared
-    gamma = (vectors * (values / (values**2 + kappa))) @ (vectors.T @ h[:k, k])
-    return gamma, (vectors / values) @ vectors.T, kappa
-
-
-def _equation_noise(variances: Floats, gamma: Floats) -> Floats:
-    """Return the covariance of the noise in r - W gamma, from the variances of H's cells."""
-    k, extended = len(gamma), np.append(gamma, -1.0)
-    cov: Floats = variances * np.outer(extended, extended)
-    np.fill_diagonal(cov, variances @ extended**2)
-    return cov[:k, :k]
-
-
-def _residual_variance(
-    noisy: NoisyGram, h: Floats, variances: Floats, gamma: Floats, sums: _Sums, count: float
-) -> tuple[float, float]:
-    """Return sigma2 and R squared with their fallbacks."""
-    size = len(noisy.columns) - noisy.triangle.intercept
-    extended = np.append(gamma, -1.0)
-    off = 2.0 - np.eye(len(extended))
-    spread = float(np.sqrt(extended**2 @ (variances * off) @ extended**2))
-    around = float(sums.whole[-1, -1])
-    if noisy.triangle.intercept:
-        around -= float(sums.whole[0, -1]) ** 2 / count
-    total = max(float(sums.whole[-1, -1]), np.finfo(float).tiny)
-    residual = min(max(float(extended @ h @ extended), spread / 2), total)
-    explained = 1 - residual / around if around > residual else 0.0
-    return residual / max(count - size, 1.0), explained
 
 
 def _drawn(

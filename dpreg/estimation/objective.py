@@ -1,25 +1,23 @@
 """The minimum of a perturbed objective over rows that this process holds, to a proved tolerance.
 
-A row (1, x) with the weight omega and a response y has the loss omega l(eta, y) of its predictor
-eta = (1, x)'t + o, o what columns of known slopes add; l is that of the caller (`Loss`). Where the
-caller gives no weights, omega = min(1, R^2 / |(1, x)|^2): a gradient is then at most R times the
-bound on |l'| long, and its second derivative at most R^2 times that on l'', up to the roundings of
-omega, which `dpreg.privacy.noise` leaves room for.
+A row (1, x) with the weight omega and a response y has the loss omega h(eta - y) of its predictor
+eta = (1, x)'t, h that of Huber: its slope is eta - y, cut to [-1, 1]. How long a gradient can be,
+and how large a second derivative, is below; `dpreg.privacy.noise` leaves room for the roundings.
 
 The search is in floats. Whether a point is within the tolerance is decided by bounds on what floats
-may be off by, where the loss allows that, or in ball arithmetic, with the very losses above; where
-it is not, the search goes on there, with more digits, until it is: a step down the gradient of one
-over its Lipschitz constant comes nearer by a fixed factor, so that it ends. What a row is is
+may be off by, or in ball arithmetic, with the very losses above; where it is not, the search goes
+on there, with more digits, until it is: a step down the gradient of one over its Lipschitz constant
+comes nearer by a fixed factor, so that it ends. What a row is is
 decided by the row alone. How many steps are made is not: as for other calls, the time that one
 takes is not protected.
 
-Floats decide where l' is eta - y cut to [-1, 1]. With u = 2**-53 and g_k = k u / (1 - k u), a sum
+With u = 2**-53 and g_k = k u / (1 - k u), a sum
 of k products is off by at most g_k times the sum of their absolute values, in any order, fused or
 not. So the predictor of a row, and its distance from y, are off by at most
-a = g_(d+3) (|x|'|t| + |o| + |y|), and l' by no more, as cutting moves no two numbers apart. Then
-sum omega l' x over 64 rows is off by at most g_67 times the sum of absolute values for the
+a = g_(d+3) (|x|'|t| + |y|), and h' by no more, as cutting moves no two numbers apart. Then
+sum omega h' x over 64 rows is off by at most g_67 times the sum of absolute values for the
 arithmetic, and by sum omega a |x|, and such sums are added without an error but the last rounding.
-D (t - t0) and b, rounded, are off by at most 4 u of their size. `Objective.near` adds it all up,
+D t and b, rounded, are off by at most 4 u of their size. `Objective.near` adds it all up,
 with a hundredth for the roundings of the bound itself: its sums have nonnegative terms, fewer than
 2**40.
 
@@ -69,18 +67,16 @@ or not. The power of two is exact as well. QED
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from flint import arb, arb_mat, ctx
-from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve
 
 from dpreg.arrays import CELL_BITS, Floats, to_grid
-from dpreg.errors import ArgumentError
 from dpreg.grouped import Vectors, whole_rows
 from dpreg.looks.coordinates import (
     LARGEST_REACH,
@@ -93,16 +89,13 @@ from dpreg.looks.coordinates import (
 from dpreg.looks.rows import PIECE, applied
 from dpreg.privacy.balls import ball
 from dpreg.privacy.noise import objective_noise
-from dpreg.sources import LocalSource
 from dpreg.sources.reader import Reader
 
 if TYPE_CHECKING:
     from dpreg.privacy.account import Part
 
 LARGEST_RADIUS: Final = 2.0**10
-"""Cap on R. A located row is stored divided by R, in units of 2**-20, and its cells are truncated
-one by one: c apart from c u. At this cap a unit of the store is 2**-10 of a standard deviation of
-u, and the weight c of a row that is scaled down is still known to a part in a thousand."""
+"""Cap on R."""
 
 LEAST_TAU: Final = 2.0**-20
 """The least tau: one unit of the stored response."""
@@ -121,24 +114,23 @@ class Location:
     response : Form
         e before it is divided by tau, as a function of x_1 .. x_p and y; y's slope is one.
     tau : float
-        A row's residual counts up to tau, times its weight, or farther with a stretch.
-    radius_units : int
-        R = 2**20 / radius_units, so that 1/R lies on the grid of cells and a row of full weight
-        is counted without rounding.
+        Unit of residuals.
+    radius : float
+        R.
     """
 
     forms: tuple[Form, ...]
     response: Form
     tau: float
-    radius_units: int
+    radius: float
 
     @classmethod
     def on_grid(
         cls,
         *,
-        whitening: ArrayLike,
-        offset: ArrayLike,
-        slopes: ArrayLike,
+        whitening: Floats,
+        offset: Floats,
+        slopes: Floats,
         intercept: float,
         tau: float,
         radius: float,
@@ -147,56 +139,33 @@ class Location:
 
         Parameters
         ----------
-        whitening : array_like, shape (p, p)
+        whitening : (p, p) array
             L; rows longer than `LARGEST_REACH` in the sum of absolute values are scaled down.
-        offset : array_like, shape (p,)
-            -L m; a centre m outside the box is moved to its edge. Zero in a model without an
-            intercept.
-        slopes : array_like, shape (p,)
+        offset : (p,) array
+            -L m; a centre m outside the box is moved to its edge.
+        slopes : (p,) array
             b; scaled down with the intercept where both together exceed `LARGEST_REACH`.
         intercept : float
-            b_0. Zero in a model without an intercept.
+            b_0.
         tau : float
-            Brought between `LEAST_TAU` and the largest residual within bounds.
+            Brought between `LEAST_TAU` and the largest residual within bounds: a larger one would
+            open nothing.
         radius : float
-            Brought between 1 and the lesser of `LARGEST_RADIUS` and the largest
-            |(1, u)| within bounds, then rounded down (by a part in 2**10 at most).
-
-        Raises
-        ------
-        ArgumentError
-            If a number is not finite or a shape does not fit. The arguments come from released
-            numbers.
+            Brought between 1 and the lesser of `LARGEST_RADIUS` and the largest |(1, u)| within
+            bounds, then rounded down (by a part in 2**10 at most).
         """
-        L, shift = _finite(whitening, "whitening"), _finite(offset, "offset")
-        b, b0 = _finite(slopes, "slopes"), float(_finite(intercept, "intercept"))
-        p = b.size
-        if L.shape != (p, p) or shift.shape != (p,) or b.shape != (p,):
-            raise ArgumentError("offset and slopes must have p entries and whitening p x p")
-        forms = whitened_forms(L, shift)
-        shrink = min(1.0, LARGEST_REACH / max(1.0, abs(b0) + float(np.abs(b).sum())))
-        response = Form.nearest(-b0 * shrink, [*(-b * shrink).tolist(), 1.0])
-        return cls(forms, response, 1.0, 1 << CELL_BITS).with_clips(radius=radius, tau=tau)
-
-    def with_clips(self, *, radius: float, tau: float) -> Location:
-        """Return the same coordinates with other clips, brought within `on_grid`'s limits."""
-        wanted, unit = float(_finite(radius, "radius")), float(_finite(tau, "tau"))
-        wanted = min(max(wanted, 1.0), LARGEST_RADIUS, max(1.0, self.largest_norm))
-        return replace(
-            self,
-            tau=min(max(unit, LEAST_TAU), self.largest_residual),
-            radius_units=math.ceil((1 << CELL_BITS) / wanted),
+        forms = whitened_forms(whitening, offset)
+        shrink = min(1.0, LARGEST_REACH / max(1.0, abs(intercept) + float(np.abs(slopes).sum())))
+        response = Form.nearest(-intercept * shrink, [*(-slopes * shrink).tolist(), 1.0])
+        largest = math.hypot(1.0, *(form.reach for form in forms))
+        wanted = min(max(radius, 1.0), LARGEST_RADIUS, max(1.0, largest))
+        whole = 2.0**CELL_BITS
+        return cls(
+            forms,
+            response,
+            tau=min(max(tau, LEAST_TAU), response.reach),
+            radius=whole / math.ceil(whole / wanted),
         )
-
-    @property
-    def size(self) -> int:
-        """p, the number of stored columns."""
-        return len(self.forms)
-
-    @property
-    def radius(self) -> float:
-        """R, as rounded."""
-        return 2.0**CELL_BITS / self.radius_units
 
     @property
     def whitening(self) -> Floats:
@@ -208,45 +177,11 @@ class Location:
         """-L m as rounded, (p,)."""
         return offset_of(self.forms)
 
-    @property
-    def slopes(self) -> Floats:
-        """The slopes b as rounded, (p,)."""
-        return -self.response.floats[1][:-1]
-
-    @property
-    def intercept(self) -> float:
-        """The intercept b_0 as rounded."""
-        return -self.response.floats[0]
-
-    @property
-    def largest_norm(self) -> float:
-        """Largest |(1, u)| over the box: a larger R would open nothing."""
-        return math.hypot(1.0, *(form.reach for form in self.forms))
-
-    @property
-    def largest_residual(self) -> float:
-        """Largest |y - b0 - b'x| over the box: a larger tau would open nothing."""
-        return self.response.reach
-
-    @property
-    def matrix(self) -> Floats:
-        """T of beta = t0 + T theta, (p + 1, p + 1), the intercept first.
-
-        theta are the coefficients of e/tau on (1, u), beta those of y on (1, x).
-        """
-        return carried_back(self.forms, self.tau)
-
-    @property
-    def shift(self) -> Floats:
-        """t0 of beta = t0 + T theta: (b_0, b)."""
-        return np.append(self.intercept, self.slopes)
-
-
-def _finite(values: ArrayLike, name: str) -> Floats:
-    array = np.asarray(values, dtype=np.float64)
-    if not np.isfinite(array).all():
-        raise ArgumentError(f"{name} must be finite")
-    return array
+    def carried(self, theta: Floats) -> Floats:
+        """Return coefficients of y on (1, x), (p + 1,), from those of e/tau on (1, u)."""
+        constant, slopes = self.response.floats
+        start = -np.append(constant, slopes[:-1])
+        return np.asarray(start + carried_back(self.forms, self.tau) @ theta)
 
 
 _BLOCK: Final = 2048
@@ -263,147 +198,95 @@ _SPARE: Final = 1e3  # precision
 _PARTS: Final = tuple(4.0**-power for power in range(11))  # precision
 
 
-class Loss(Protocol):
-    """A convex loss of the predictor."""
-
-    @property
-    def bend(self) -> float:
-        """Bound on l''."""
-
-    def derivatives(self, eta: Floats, y: Floats, /) -> tuple[Floats, Floats]:
-        """Return l' and l''."""
-
-    @property
-    def cut(self) -> bool:
-        """Whether l' is eta - y, cut to [-1, 1]."""
-
-    def ball(self, eta: arb, y: float, /) -> arb:
-        """Return l' as a ball that holds it."""
-
-
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class HeldRows:
-    """Complete rows of a table: never shown.
+    """Complete rows with their losses: never shown.
 
     Parameters
     ----------
     x : (n, d) array
-        The constant first.
+        (1, u)/k.
     y : (n,) array
-        Responses, from 0 to the cap.
-    known : (n,) array
-        What columns of known slopes add to the predictors.
+        e/k.
+    weights : (n,) array
+        omega: w k^2.
+    location : Location
+    limit : float
+        S, in units of tau.
     """
 
     x: Floats
     y: Floats
-    known: Floats
-
-    @property
-    def length(self) -> Floats:
-        """|(1, x)|^2, column by column: the same for a row wherever it stands."""
-        square = np.zeros(len(self.x))
-        for column in self.x.T:
-            square += column * column
-        return square
+    weights: Floats
+    location: Location
+    limit: float
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Objective:
-    """J of `dpreg.privacy.noise`, for rows: never shown.
+    """J of `dpreg.privacy.noise`, for rows, around 0: never shown.
 
     Parameters
     ----------
     rows : HeldRows
-        Responses of counts cut at `loss.top`.
-    loss : Loss
-    reach_squared : float
-        R^2.
     penalty : Fraction
         D.
-    centre : (d,) array
-        t0.
     noise : sequence of Fraction
         b.
-    given : (n,) array, optional
-        omega; None: as in the module.
-
-    Attributes
-    ----------
-    weights : (n,) array
-        omega.
     """
 
     rows: HeldRows
-    loss: Loss
-    reach_squared: float
     penalty: Fraction
-    centre: Floats
     noise: Sequence[Fraction]
-    given: Floats | None = None
-
-    weights: Floats = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Weigh the rows once."""
-        own = _omega(self.rows, self.reach_squared) if self.given is None else self.given
-        object.__setattr__(self, "weights", own)
 
     @property
     def steepest(self) -> float:
         """Lipschitz constant of the gradient, at least."""
-        bend = len(self.rows.y) * self.loss.bend * self.reach_squared
+        bend = len(self.rows.y) * self.rows.location.radius**2
         return bend * 1.01 + float(self.penalty)  # precision
 
     def gradient(self, t: Floats) -> Floats:
         """Return the gradient, (d,)."""
-        first, _ = self._derivatives(t)
-        own = self.rows.x.T @ (self.weights * first) + np.array(self.noise, dtype=np.float64)
-        return np.asarray(own + float(self.penalty) * (t - self.centre))
+        rows = self.rows
+        slopes = np.clip(rows.x @ t - rows.y, -1.0, 1.0)
+        own = rows.x.T @ (rows.weights * slopes) + np.array(self.noise, dtype=np.float64)
+        return np.asarray(own + float(self.penalty) * t)
 
     def curvature(self, t: Floats) -> Floats:
         """Return the second derivatives, (d, d)."""
-        _, second = self._derivatives(t)
-        own = self.rows.x.T @ (self.rows.x * (self.weights * second)[:, None])
+        rows = self.rows
+        bent = (np.abs(rows.x @ t - rows.y) < 1.0).astype(np.float64)
+        own = rows.x.T @ (rows.x * (rows.weights * bent)[:, None])
         return np.asarray(own + float(self.penalty) * np.eye(len(t)))
 
-    def _derivatives(self, t: Floats) -> tuple[Floats, Floats]:
-        return self.loss.derivatives(self.rows.x @ t + self.rows.known, self.rows.y)
-
     def near(self, t: Floats) -> float:
-        """Return a proved bound on the length of the gradient at t; infinite without one."""
-        rows, weights = self.rows, self.weights
-        if not self.loss.cut:
-            return math.inf
-        d, size = len(t), np.abs(rows.x)
-        slopes, _ = self._derivatives(t)
-        off = _UNIT * (d + 3) * (size @ np.abs(t) + np.abs(rows.known) + np.abs(rows.y))
+        """Return a proved bound on the length of the gradient at t."""
+        rows, d, size = self.rows, len(t), np.abs(self.rows.x)
+        slopes = np.clip(rows.x @ t - rows.y, -1.0, 1.0)
+        off = _UNIT * (d + 3) * (size @ np.abs(t) + np.abs(rows.y))
         spread = _UNIT * (_FEW + 3) * np.abs(slopes) + np.minimum(off, 2.0)
-        errors = size.T @ (weights * spread)
-        found = _added(rows.x, weights * slopes)
-        penalty, noise = float(self.penalty) * (t - self.centre), np.array(self.noise, dtype=float)
+        errors = size.T @ (rows.weights * spread)
+        found = _added(rows.x, rows.weights * slopes)
+        penalty, noise = float(self.penalty) * t, np.array(self.noise, dtype=float)
         errors += 8 * _UNIT * (np.abs(found) + np.abs(penalty) + np.abs(noise))  # proved
         most = np.abs(found + penalty + noise) + 1.01 * errors  # proved
         return 1.01 * float(np.linalg.norm(most))  # proved
 
     def ball(self, t: Sequence[arb]) -> list[arb]:
         """Return the gradient as balls that hold it, at the working precision."""
-        d, penalty, rows, weights = len(t), ball(self.penalty), self.rows, self.weights
-        found = [
-            ball(b) + penalty * (own - arb(float(c)))
-            for b, own, c in zip(self.noise, t, self.centre, strict=True)
-        ]
+        d, penalty, rows = len(t), ball(self.penalty), self.rows
+        found = [ball(b) + penalty * own for b, own in zip(self.noise, t, strict=True)]
         at = arb_mat(d, 1, list(t))
-        for piece in _pieces(len(rows.y)):
+        for start in range(0, len(rows.y), _BLOCK):
+            piece = slice(start, start + _BLOCK)
             x = arb_mat(rows.x[piece].tolist())
             each = zip(
                 (x * at).entries(),
-                rows.known[piece].tolist(),
                 rows.y[piece].tolist(),
-                weights[piece].tolist(),
+                rows.weights[piece].tolist(),
                 strict=True,
             )
-            slopes = [self.loss.ball(eta + known, y) * weight for eta, known, y, weight in each]
+            slopes = [(eta - y).min(arb(1)).max(arb(-1)) * weight for eta, y, weight in each]
             own = (arb_mat(1, len(slopes), slopes) * x).entries()
             found = [a + b for a, b in zip(found, own, strict=True)]
         return found
@@ -473,7 +356,7 @@ def _searched(objective: Objective, near: float) -> Floats:
     A step goes too far if the objective rises at its end by more than half of how it fell at its
     start. Values would not show it: one row with a large offset hides what all others add.
     """
-    t = np.array(objective.centre, dtype=np.float64)
+    t = np.zeros(len(objective.noise))
     gradient = objective.gradient(t)
     for _ in range(_STEPS):
         if float(np.linalg.norm(gradient)) <= near:
@@ -495,11 +378,6 @@ def _searched(objective: Objective, near: float) -> Floats:
     return t
 
 
-def _omega(rows: HeldRows, reach_squared: float) -> Floats:
-    """Return how much each row counts, (n,): none pulls farther than R."""
-    return np.asarray(np.minimum(1.0, reach_squared / rows.length))
-
-
 def _length(cells: Sequence[arb]) -> arb:
     """Return a bound on the length of whatever the balls hold: its square is never below 0."""
     square = arb(0)
@@ -509,66 +387,11 @@ def _length(cells: Sequence[arb]) -> arb:
     return square.sqrt()
 
 
-def _pieces(rows: int) -> Iterator[slice]:
-    for start in range(0, rows, _BLOCK):
-        yield slice(start, min(start + _BLOCK, rows))
-
-
 def _whole(cell: arb) -> int:
     return int(str(cell.unique_fmpz()))
 
 
-@dataclass(frozen=True, slots=True)
-class Huber:
-    """h of residuals in units of their cut: the slope stays within [-1, 1]."""
-
-    @property
-    def bend(self) -> float:
-        """Bound on h''."""
-        return 1.0
-
-    @property
-    def cut(self) -> bool:
-        """It is."""
-        return True
-
-    def derivatives(self, eta: Floats, y: Floats) -> tuple[Floats, Floats]:
-        """Return the first two derivatives by the predictor."""
-        gap = eta - y
-        return np.clip(gap, -1.0, 1.0), (np.abs(gap) < 1.0).astype(np.float64)
-
-    def ball(self, eta: arb, y: float) -> arb:
-        """Return the first as a ball that holds it."""
-        return (eta - y).min(arb(1)).max(arb(-1))
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class LocatedHeld:
-    """Rows with their losses: never shown.
-
-    Parameters
-    ----------
-    rows : HeldRows
-        (1, u)/k and e/k.
-    weights : (n,) array
-        w k^2.
-    location : Location
-    limit : float
-        S, in units of tau.
-    """
-
-    rows: HeldRows
-    weights: Floats
-    location: Location
-    limit: float
-
-
-def can_hold(reader: Reader) -> bool:
-    """Return whether this process reads the table's rows itself, all of them."""
-    return isinstance(reader.source, LocalSource) and reader.persons is None
-
-
-def hold_located(reader: Reader, design: Vectors, location: Location, limit: float) -> LocatedHeld:
+def hold_located(reader: Reader, design: Vectors, location: Location, limit: float) -> HeldRows:
     """Read the complete rows once.
 
     Parameters
@@ -599,7 +422,7 @@ def hold_located(reader: Reader, design: Vectors, location: Location, limit: flo
     return weighted(np.concatenate(blocks, axis=1), location, limit)
 
 
-def weighted(located: Floats, location: Location, limit: float) -> LocatedHeld:
+def weighted(located: Floats, location: Location, limit: float) -> HeldRows:
     """Return the losses of rows (u, e/tau), given as columns, in the module's form."""
     u, e = located[:-1], located[-1]
     square = np.ones(len(e))
@@ -611,18 +434,17 @@ def weighted(located: Floats, location: Location, limit: float) -> LocatedHeld:
     x[:, 0] = 1 / cut
     for place, coordinate in enumerate(u, 1):
         x[:, place] = coordinate / cut
-    rows = HeldRows(x, e / cut, np.zeros(len(e)))
-    return LocatedHeld(rows, weight * cut * cut, location, limit)
+    return HeldRows(x, e / cut, weight * cut * cut, location, limit)
 
 
 def released_minimum(
-    held: LocatedHeld, part: Part, rows: float, least: float = 0.0
+    held: HeldRows, part: Part, rows: float, least: float = 0.0
 ) -> tuple[Floats, float, float]:
     """Release the minimum.
 
     Parameters
     ----------
-    held : LocatedHeld
+    held : HeldRows
     part : Part
         Of what is left of eps.
     rows : float
@@ -635,7 +457,7 @@ def released_minimum(
     (t, D, scale)
         The minimum in units of tau, the penalty, and the scale of b in units of tau.
     """
-    size, radius = held.rows.x.shape[1], held.location.radius
+    size, radius = held.x.shape[1], held.location.radius
     noise = objective_noise(
         size,
         held.limit / radius,
@@ -647,8 +469,6 @@ def released_minimum(
     )
     noise = replace(noise, penalty=max(noise.penalty, Fraction(least * radius**2)))
     b, second = noise.opened(part)
-    origin = np.zeros(size)
-    made = Objective(held.rows, Huber(), radius**2, noise.penalty, origin, b, held.weights)
-    found = minimum(made, noise.tolerance, noise.slack, noise.places)
+    found = minimum(Objective(held, noise.penalty, b), noise.tolerance, noise.slack, noise.places)
     told = np.array([float(cell) for cell in noise.released(found, second)])
     return told, float(noise.penalty), noise.scale / 2.0**noise.bits

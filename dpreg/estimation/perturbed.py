@@ -65,7 +65,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Required, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -108,32 +108,82 @@ _MOST_CELLS: Final = 10**6
 class ConstantsPrivacy:
     """What a choice of noise constants really provides, by the exact Gaussian curve.
 
+    Make it with `privacy_of_constants`, and `print` it.
+
     Parameters
     ----------
-    method, noise, neighbors : str
-    contributions : int
+    method, noise : str
     eps, delta : Fraction
         What the constants claim.
-    sigma : float
-    whole_eps : float
-        Exact eps of the whole release at the claimed delta, rounded upwards.
-    whole_delta : float
-        Exact delta of the whole release at the claimed eps, rounded upwards.
-    parts : tuple of (str, float, float)
-        For each part, where eps is split: its name, the delta that a share eps/parts, delta/parts
-        promises, and the exact delta at eps/parts. Empty for "analytic", which splits nothing.
+    neighbors : str
+    contributions : int
     """
 
     method: str
     noise: str
-    neighbors: str
-    contributions: int
     eps: Fraction
     delta: Fraction
-    sigma: float
-    whole_eps: float
-    whole_delta: float
-    parts: tuple[tuple[str, float, float], ...]
+    neighbors: str
+    contributions: int
+
+    @property
+    def shares(self) -> int:
+        """How many parts are released."""
+        return 3 if self.method == "adassp" else 2
+
+    @property
+    def squared(self) -> Fraction:
+        """The squared L2 sensitivity of all parts together, each with the same sigma."""
+        least = (1 + EIGEN_SLACK) ** 2 if self.method == "adassp" else 0
+        return self.contributions**2 * (_TOGETHER[self.neighbors] + least)
+
+    @property
+    def sigma(self) -> float:
+        """Scale of the noise (the module's table)."""
+        e, d, parts = float(self.eps), float(self.delta), self.shares
+        if self.noise == "analytic":
+            units = math.ceil(self.squared * CELL_UNITS**2)
+            return discrete_sigma(units, _MOST_CELLS, self.eps, self.delta) / CELL_UNITS
+        if self.noise == "classical":
+            return math.sqrt(2 * math.log(1.25 * parts / d)) / (e / parts)  # by definition
+        split = e / 3 if self.method == "adassp" else e
+        return math.sqrt(math.log(2 * parts / d)) / split
+
+    @property
+    def _ratio(self) -> float:
+        return math.sqrt(self.squared) / self.sigma * (1 + 2.0**-50)
+
+    @property
+    def whole_eps(self) -> float:
+        """Exact eps of the whole release at the claimed delta, rounded upwards."""
+        if self.noise == "analytic":  # proved by its calibration, discrete noise included
+            return float(self.eps)
+        return analytic_epsilon(self._ratio, self.delta)
+
+    @property
+    def whole_delta(self) -> float:
+        """Exact delta of the whole release at the claimed eps, rounded upwards."""
+        if self.noise == "analytic":
+            return float(self.delta)
+        return analytic_delta(self._ratio, self.eps)
+
+    @property
+    def parts(self) -> tuple[tuple[str, float, float], ...]:
+        """Each part's name, the delta that its share of eps promises, and the exact delta there.
+
+        There are none for "analytic", which splits nothing.
+        """
+        if self.noise == "analytic":
+            return ()
+        each, sigma = self.shares, self.sigma
+        return tuple(
+            (
+                name,
+                float(self.delta) / each,
+                analytic_delta(self.contributions * float(moved) / sigma, self.eps / each),
+            )
+            for name, moved in list(_PARTS[self.neighbors].items())[:each]
+        )
 
     @property
     def holds(self) -> bool:
@@ -158,33 +208,9 @@ class ConstantsPrivacy:
         return "\n".join(lines)
 
 
-def noise_sigma(
-    method: str,
-    noise: str,
-    *,
-    eps: Fraction,
-    delta: Fraction,
-    neighbors: str,
-    contributions: int,
-) -> float:
-    """Return sigma for a method and a choice of constants (the module's table)."""
-    _check(method, noise, eps, delta, contributions)
-    e, d = float(eps), float(delta)
-    squared = _whole_squared(method, neighbors, contributions)
-    if noise == "analytic":
-        units = math.ceil(squared * CELL_UNITS**2)
-        return discrete_sigma(units, _MOST_CELLS, eps, delta) / CELL_UNITS
-    if noise == "wang":
-        return math.sqrt(math.log((6 if method == "adassp" else 4) / d)) / (  # by definition
-            e / 3 if method == "adassp" else e
-        )
-    parts = 3 if method == "adassp" else 2
-    return math.sqrt(2 * math.log(1.25 * parts / d)) / (e / parts)  # by definition
-
-
 def privacy_of_constants(
     method: str,
-    noise: str,
+    noise: str = "analytic",
     *,
     eps: float | str | Fraction,
     delta: float | str | Fraction,
@@ -196,7 +222,7 @@ def privacy_of_constants(
     Parameters
     ----------
     method : {"ssp", "adassp"}
-    noise : {"wang", "classical", "analytic"}
+    noise : {"analytic", "wang", "classical"}
     eps, delta : number
         What is claimed.
     neighbors : {"replace-one", "add-remove"}
@@ -207,54 +233,15 @@ def privacy_of_constants(
     ConstantsPrivacy
     """
     eps, delta = exact(eps, "eps"), exact(delta, "delta")
-    sigma = noise_sigma(
-        method, noise, eps=eps, delta=delta, neighbors=neighbors, contributions=contributions
-    )
-    ratio = math.sqrt(_whole_squared(method, neighbors, contributions)) / sigma
-    ratio *= 1 + 2.0**-50
-    whole = analytic_epsilon(ratio, delta), analytic_delta(ratio, eps)
-    names = list(_PARTS[neighbors])[: 3 if method == "adassp" else 2]
-    share = len(names)
-    if noise == "analytic":  # proved by its calibration, discrete noise included
-        whole, names = (float(eps), float(delta)), []
-    return ConstantsPrivacy(
-        method=method,
-        noise=noise,
-        neighbors=neighbors,
-        contributions=contributions,
-        eps=eps,
-        delta=delta,
-        sigma=sigma,
-        whole_eps=whole[0],
-        whole_delta=whole[1],
-        parts=tuple(
-            (
-                name,
-                float(delta) / share,
-                analytic_delta(contributions * float(_PARTS[neighbors][name]) / sigma, eps / share),
-            )
-            for name in names
-        ),
-    )
-
-
-def _whole_squared(method: str, neighbors: str, contributions: int) -> Fraction:
-    """Return the squared L2 sensitivity of all parts together, each with the same sigma."""
-    squared = _TOGETHER[check_neighbors(neighbors)]
-    if method == "adassp":
-        squared += (1 + EIGEN_SLACK) ** 2
-    return check_contributions(contributions) ** 2 * squared
-
-
-def _check(method: str, noise: str, eps: Fraction, delta: Fraction, contributions: int) -> None:
-    """Reject unknown names, and budgets without delta."""
     if method not in METHODS:
         raise ArgumentError(f"method must be one of {METHODS}, got {shown(method)}")
     if noise not in PERTURBED_NOISES:
         raise ArgumentError(f"noise must be one of {PERTURBED_NOISES}, got {shown(noise)}")
     if eps <= 0 or not 0 < delta < 1:
         raise ArgumentError(f"{method} needs eps > 0 and 0 < delta < 1")
-    check_contributions(contributions)
+    return ConstantsPrivacy(
+        method, noise, eps, delta, check_neighbors(neighbors), check_contributions(contributions)
+    )
 
 
 _RHO: Final = 0.05  # by definition: of AdaSSP
@@ -268,11 +255,8 @@ class PerturbedFit:
     ----------
     params : (d,) array
         For the scaled columns; `RowScaling.unstandardise` maps them back.
-    method, noise : str
     ridge : float
         What was added to the diagonal besides the noise: AdaSSP's lambda, 0 for SSP.
-    sigma : float
-        Scale of the noise.
     privacy : ConstantsPrivacy
         The claim, and the exact (eps, delta) that the constants give.
     seeded : bool
@@ -280,29 +264,28 @@ class PerturbedFit:
     """
 
     params: Floats
-    method: str
-    noise: str
     ridge: float
-    sigma: float
     privacy: ConstantsPrivacy
     seeded: bool = False
 
     def __repr__(self) -> str:
         """Show coefficients and claim, stamped where nothing is private."""
         stamp = f"{NOT_PRIVATE}\n" if self.seeded else ""
-        return f"{stamp}<PerturbedFit: {self.method}, params={self.params}>\n{self.privacy}"
+        return f"{stamp}<PerturbedFit: {self.privacy.method}, params={self.params}>\n{self.privacy}"
+
+
+class Claim(TypedDict, total=False):
+    """Arguments of `privacy_of_constants` beside the method."""
+
+    noise: str
+    eps: Required[float | str | Fraction]
+    delta: Required[float | str | Fraction]
+    neighbors: str
+    contributions: int
 
 
 def ssp(
-    x: ArrayLike,
-    y: ArrayLike,
-    *,
-    eps: float | str | Fraction,
-    delta: float | str | Fraction,
-    noise: str = "analytic",
-    neighbors: str = "replace-one",
-    contributions: int = 1,
-    rng: Generator | None = None,
+    x: ArrayLike, y: ArrayLike, *, rng: Generator | None = None, **claim: Unpack[Claim]
 ) -> PerturbedFit:
     """Sufficient-statistics perturbation on arrays that are already scaled.
 
@@ -313,50 +296,23 @@ def ssp(
         the caller's.
     y : (n,) array
         In [-1, 1] (cut).
-    eps, delta : number
-        The claim; see `privacy` of the result for what "wang" and "classical" give.
-    noise : {"analytic", "wang", "classical"}
-    neighbors : {"replace-one", "add-remove"}
-    contributions : int
     rng : numpy Generator, optional
         For seeded runs that are **not private**.
+    **claim
+        eps, delta, noise, neighbors, contributions: as for `privacy_of_constants`. See `privacy` of
+        the result for what "wang" and "classical" give.
     """
-    privacy = privacy_of_constants(
-        "ssp", noise, eps=eps, delta=delta, neighbors=neighbors, contributions=contributions
-    )
-    return fit_sums(_exact_sums(x, y), privacy, rng)
+    return fit_sums(_exact_sums(x, y), privacy_of_constants("ssp", **claim), rng)
 
 
 def adassp(
-    x: ArrayLike,
-    y: ArrayLike,
-    *,
-    eps: float | str | Fraction,
-    delta: float | str | Fraction,
-    noise: str = "analytic",
-    neighbors: str = "replace-one",
-    contributions: int = 1,
-    rng: Generator | None = None,
+    x: ArrayLike, y: ArrayLike, *, rng: Generator | None = None, **claim: Unpack[Claim]
 ) -> PerturbedFit:
     """Adaptive sufficient-statistics perturbation on arrays that are already scaled.
 
     The arguments are those of `ssp`.
     """
-    privacy = privacy_of_constants(
-        "adassp", noise, eps=eps, delta=delta, neighbors=neighbors, contributions=contributions
-    )
-    return fit_sums(_exact_sums(x, y), privacy, rng)
-
-
-def _ssp(
-    gram: Objects, cross: Objects, privacy: ConstantsPrivacy, rng: Generator | None
-) -> PerturbedFit:
-    noisy_gram = _noisy_gram(gram, privacy, rng)
-    noisy_cross = _noisy(cross, privacy.sigma, rng)
-    if privacy.noise == "wang":
-        noisy_gram = noisy_gram + np.eye(len(cross))
-    params = _solve(noisy_gram, noisy_cross)
-    return PerturbedFit(params, "ssp", privacy.noise, 0.0, privacy.sigma, privacy, rng is not None)
+    return fit_sums(_exact_sums(x, y), privacy_of_constants("adassp", **claim), rng)
 
 
 def fit_sums(
@@ -372,7 +328,17 @@ def fit_sums(
     rng : numpy Generator, optional
         For seeded runs that are **not private**.
     """
-    return {"ssp": _ssp, "adassp": _adassp}[privacy.method](*sums, privacy, rng)
+    (gram, cross), sigma, size = sums, privacy.sigma, len(sums[1])
+    unit, ridge = np.eye(size) * (privacy.noise == "wang"), 0.0
+    if privacy.method == "adassp":
+        ridge = _adaptive_ridge(gram, unit, privacy, rng)
+        noisy_cross = _noisy(cross, sigma, rng)
+        noisy_gram = _noisy_gram(gram, privacy, rng)
+    else:
+        noisy_gram = _noisy_gram(gram, privacy, rng)
+        noisy_cross = _noisy(cross, sigma, rng)
+    params = _solve(noisy_gram + unit + ridge * np.eye(size), noisy_cross)
+    return PerturbedFit(params, ridge, privacy, rng is not None)
 
 
 def release_sums(moments: Moments, part: Part, *, method: str, noise: str) -> PerturbedFit:
@@ -391,12 +357,12 @@ def release_sums(moments: Moments, part: Part, *, method: str, noise: str) -> Pe
     return fit_sums(sums_of(moments), privacy, part.rng)
 
 
-def _adassp(
-    gram: Objects, cross: Objects, privacy: ConstantsPrivacy, rng: Generator | None
-) -> PerturbedFit:
+def _adaptive_ridge(
+    gram: Objects, unit: Floats, privacy: ConstantsPrivacy, rng: Generator | None
+) -> float:
+    """Release the least eigenvalue, and return lambda."""
     sigma, noise, claimed = privacy.sigma, privacy.noise, float(privacy.delta)
-    size = len(cross)
-    unit = np.eye(size) if noise == "wang" else np.zeros((size, size))
+    size = len(gram)
     classical, wang = 2 * math.log(3.75 / claimed), math.log(6 / claimed)  # by definition
     square = classical if noise == "classical" else wang
     # Eigenvalues of an exact matrix, moved to the grid of the sums.
@@ -405,11 +371,7 @@ def _adassp(
     least_noisy = float(_noisy(least_units, sigma, rng)[0])
     bound = max(0.0, least_noisy - sigma * math.sqrt(square))
     spread = sigma * math.sqrt(size * math.log(2 * size**2 / _RHO)) if size else 0.0
-    ridge = max(0.0, spread - bound)
-    noisy_cross = _noisy(cross, sigma, rng)
-    noisy_gram = _noisy_gram(gram, privacy, rng) + unit + ridge * np.eye(size)
-    params = _solve(noisy_gram, noisy_cross)
-    return PerturbedFit(params, "adassp", noise, ridge, sigma, privacy, rng is not None)
+    return max(0.0, spread - bound)
 
 
 def to_ball(x: ArrayLike, y: ArrayLike) -> Floats:

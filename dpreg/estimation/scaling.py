@@ -30,7 +30,6 @@ from numpy.typing import ArrayLike
 from dpreg.arrays import Floats
 from dpreg.cells import number
 from dpreg.errors import ArgumentError, shown
-from dpreg.privacy.budget import exact
 
 SCALINGS: Final = ("box", "row-norm", "row-norm-xy", "max-norm")
 """Names of the scalings."""
@@ -121,7 +120,7 @@ class RowScaling:
                 f"scaling {self.kind!r} divides each row by its own norm: its coefficients have no "
                 "counterpart for raw columns; use 'box' or 'max-norm'"
             )
-        coefficients = _vector(theta, "theta") * self.y_max
+        coefficients = _public(theta, "theta", 1) * self.y_max
         if coefficients.size != self.center.size + self.intercept:
             raise ArgumentError(
                 f"theta must hold {self.center.size + self.intercept} coefficients; it holds "
@@ -167,76 +166,51 @@ def row_scaling(
     """
     if kind not in SCALINGS:
         raise ArgumentError(f"scaling must be one of {SCALINGS}, got {shown(kind)}")
+    needed = {"box": ["bounds"], "max-norm": ["mean", "sd", "x_max"]}.get(kind, ["mean", "sd"])
+    wanted = {*needed, *([] if clip_sd is None else ["mean", "sd", "clip_sd"])}
+    given = {"bounds": bounds, "mean": mean, "sd": sd, "x_max": x_max, "clip_sd": clip_sd}
+    told = {
+        name: _public(value, name, _DIMENSIONS.get(name, 0))
+        for name, value in (given | {"y_center": y_center, "y_max": y_max}).items()
+        if name in wanted or name not in given
+    }
+    length = 1.0
     if kind == "box":
-        if bounds is None:
-            raise ArgumentError("scaling 'box' needs bounds, one (lower, upper) pair per column")
-        limits = _public(bounds, "bounds")
-        if limits.ndim != 2 or limits.shape[1] != 2:
+        limits = told["bounds"]
+        if limits.shape[1:] != (2,):
             raise ArgumentError("bounds must hold one (lower, upper) pair per column")
-        if not (np.abs(limits) <= _WIDEST).all():
-            raise ArgumentError(f"bounds must be finite, and at most {_WIDEST:g} from zero")
         center, width = limits.mean(axis=1), (limits[:, 1] - limits[:, 0]) / 2
         length = float(np.sqrt(max(len(center), 1)))
     else:
-        if mean is None or sd is None:
-            raise ArgumentError(f"scaling {kind!r} needs public mean and sd, one per column")
-        center, width = _same_length(_vector(mean, "mean"), _vector(sd, "sd"))
-        length = 1.0
-        if kind == "max-norm":
-            if x_max is None:
-                raise ArgumentError("scaling 'max-norm' needs x_max, a positive bound for norms")
-            length = _number(x_max, "x_max", positive=True)
-    if not (np.isfinite(center).all() and np.isfinite(width).all() and (width > 0).all()):
-        raise ArgumentError("scaling needs finite centres and positive widths")
-    upper = None
-    if clip_sd is not None:
-        if mean is None or sd is None:
-            raise ArgumentError("clip_sd needs public mean and sd, one per column")
-        means, sds = _same_length(_vector(mean, "mean"), _vector(sd, "sd"))
-        _same_length(means, center)
-        upper = means + _number(clip_sd, "clip_sd") * sds
+        center, width = told["mean"], told["sd"]
+        length = float(told.get("x_max", length))
+    if any(told[name].shape != center.shape for name in ("mean", "sd") if name in told):
+        raise ArgumentError("mean and sd must hold as many numbers as there are columns")
+    if not ((width > 0).all() and length > 0 and told["y_max"] > 0):
+        raise ArgumentError("widths, sd, x_max and y_max must be above 0")
+    upper = None if clip_sd is None else told["mean"] + told["clip_sd"] * told["sd"]
     if not isinstance(intercept, bool | np.bool_):
         raise ArgumentError("intercept must be True or False")
-    return RowScaling(
-        kind,
-        center,
-        width,
-        length,
-        _number(y_center, "y_center"),
-        _number(y_max, "y_max", positive=True),
-        upper,
-        bool(intercept),
-    )
+    ends = float(told["y_center"]), float(told["y_max"])
+    return RowScaling(kind, center, width, length, *ends, upper, bool(intercept))
 
 
-def _public(values: ArrayLike, name: str) -> Floats:
+_DIMENSIONS: Final = {"bounds": 2, "mean": 1, "sd": 1}
+"""Of public numbers; others are single ones."""
+_EACH: Final = ("a number", "one number per column", "one (lower, upper) pair per column")
+
+
+def _public(values: ArrayLike | None, name: str, dimensions: int) -> Floats:
     """Return public numbers as an array."""
     try:
-        return np.asarray(values, dtype=np.float64)
+        array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(f"{name} must hold numbers") from None
-
-
-def _vector(values: ArrayLike, name: str) -> Floats:
-    array = _public(values, name)
-    if array.ndim != 1:
-        raise ArgumentError(f"{name} must hold one number per column")
-    return array
-
-
-def _same_length(one: Floats, other: Floats) -> tuple[Floats, Floats]:
-    if one.shape != other.shape:
-        raise ArgumentError("mean and sd must hold as many numbers as there are columns")
-    return one, other
-
-
-def _number(value: float, name: str, *, positive: bool = False) -> float:
-    found = float(exact(value, name))
-    if not abs(found) <= _WIDEST or (positive and not found > 0):
+        array = np.full((0,) * 3, np.nan)
+    if array.ndim != dimensions or not (np.abs(array) <= _WIDEST).all():
         raise ArgumentError(
-            f"{name} must be {'above 0 and ' if positive else ''}at most {_WIDEST:g} in size"
+            f"this scaling needs {name}: {_EACH[dimensions]}, at most {_WIDEST:g} in size"
         )
-    return found
+    return array
 
 
 def as_floats(values: ArrayLike, name: str, dimensions: int) -> Floats:

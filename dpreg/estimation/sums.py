@@ -108,7 +108,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from dpreg.arrays import Floats, Ints, Objects
-from dpreg.privacy.noise import VectorNoise, fit_noise
+from dpreg.privacy.noise import VectorNoise, fit_noise, offered
 from dpreg.privacy.protection import Protection, VectorChange
 
 if TYPE_CHECKING:
@@ -121,31 +121,6 @@ GRID_ONE: Final = 1 << _BITS
 """Values are integers in units of 1 / GRID_ONE."""
 CELL_UNITS: Final = 1 << (2 * _BITS + 2)
 """Cells are integers in units of 1 / CELL_UNITS: squares of halves of grid numbers."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sums:
-    """Exact sums of one group, in grid units; curator-only until noise is added.
-
-    Attributes
-    ----------
-    count : int
-        Complete rows.
-    sums, squares : tuple of int, one a column
-        sum u in units of 2**-20, sum u^2 in units of 2**-40.
-    """
-
-    count: int
-    sums: tuple[int, ...]
-    squares: tuple[int, ...]
-
-    def __add__(self, other: Sums) -> Sums:
-        """Return the sums over both sets of rows."""
-        return Sums(
-            self.count + other.count,
-            tuple(a + b for a, b in zip(self.sums, other.sums, strict=True)),
-            tuple(a + b for a, b in zip(self.squares, other.squares, strict=True)),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,23 +173,23 @@ class Coding:
             joint=grouped or self.bernstein or not replaced,
         )
 
-    def encode(self, sums: Sums) -> list[int]:
-        """Return one group's cells, exactly."""
+    def encode(self, exact: Sequence[int]) -> list[int]:
+        """Return one group's cells, exactly, from what `accumulate` adds up of it."""
+        count, *rest = map(int, exact)
+        sums = [GRID_ONE * s for s in rest[: self.columns]]
+        whole, squares = GRID_ONE * GRID_ONE * count, rest[self.columns :]
         if not self.bernstein:
-            cells = [int(self.weight * CELL_UNITS) * sums.count] if self.weight > 0 else []
-            cells += [GRID_ONE * 4 * s for s in sums.sums]
-            if self.degree == 2:
-                cells += [2 * q - GRID_ONE * GRID_ONE * sums.count for q in sums.squares]
-            return cells
-        whole = GRID_ONE * GRID_ONE * sums.count
+            cells = [int(self.weight * CELL_UNITS) * count] if self.weight > 0 else []
+            cells += [4 * s for s in sums]
+            return cells + [2 * q - whole for q in squares] * (self.degree == 2)
         if self.degree == 1:
-            pairs = [(2 * (whole - GRID_ONE * s), 2 * (whole + GRID_ONE * s)) for s in sums.sums]
-            return [cell for pair in pairs for cell in pair]
-        triples = [
-            (whole - 2 * GRID_ONE * s + q, 2 * (whole - q), whole + 2 * GRID_ONE * s + q)
-            for s, q in zip(sums.sums, sums.squares, strict=True)
+            return [2 * (whole + sign * s) for s in sums for sign in (-1, 1)]
+        triples = zip(sums, squares, strict=True)
+        return [
+            cell
+            for s, q in triples
+            for cell in (whole - 2 * s + q, 2 * (whole - q), whole + 2 * s + q)
         ]
-        return [cell for triple in triples for cell in triple]
 
     def decoder(self) -> Floats:
         """Return the matrix that reads (count, sums, squares) off the cells, all in units of 1.
@@ -226,13 +201,11 @@ class Coding:
         matrix = np.zeros((rows, self.cells))
         eye = np.eye(d)
         if self.bernstein:
-            size = self.degree + 1
             matrix[0] = 1 / d
             top = [-1.0, 1.0] if self.degree == 1 else [-1.0, 0.0, 1.0]
             matrix[1 : d + 1] = np.kron(eye, top)
             if self.degree == 2:
                 matrix[d + 1 :] = np.kron(eye, [1.0, -1.0, 1.0])
-            assert matrix.shape[1] == size * d
             return matrix
         first = int(self.weight > 0)
         if first:
@@ -296,9 +269,7 @@ def plan(
     noise : {None, "laplace", "gaussian"}
     """
     plans = []
-    for mechanism in ("laplace", "gaussian") if noise is None else (noise,):
-        if noise is None and mechanism == "gaussian" and cost.delta == 0:
-            continue
+    for mechanism in offered(noise, cost):
         coding = _coding(columns, degree, grouped, protection, complete, mechanism)
         bound = coding.sensitivity(protection, grouped)
         fitted = fit_noise(mechanism, bound, cells=groups * coding.cells, cost=cost)
@@ -322,7 +293,7 @@ def _coding(
 
 
 def release(
-    exact: Sequence[Sums],
+    exact: Sequence[Sequence[int]] | Objects | Ints,
     coding: Coding,
     noise: VectorNoise,
     *,
@@ -333,8 +304,8 @@ def release(
 
     Parameters
     ----------
-    exact : sequence of Sums
-        One a group, in a public order.
+    exact : array of integers
+        From `accumulate`: a row for each group, in a public order.
     coding, noise
         From `plan`.
     part : Part
@@ -368,9 +339,7 @@ def to_grid(values: Floats, lo: float, hi: float) -> Floats:
     return np.asarray(np.rint(scaled * GRID_ONE), dtype=np.float64)
 
 
-def accumulate(
-    chunks: Iterable[tuple[Floats, Ints]], columns: int, groups: int
-) -> tuple[Sums, ...]:
+def accumulate(chunks: Iterable[tuple[Floats, Ints]], columns: int, groups: int) -> Objects:
     """Sum exactly, group by group, over chunks of any size.
 
     Parameters
@@ -378,37 +347,24 @@ def accumulate(
     chunks : iterable of (grid, labels)
         Rows (m, d) from `to_grid`, and each row's group, -1 for none. A row with a NaN is excluded.
     columns, groups : int
+
+    Returns
+    -------
+    (groups, 1 + 2 d) array of integers
+        Complete rows; sum u of each column in units of 2**-20; sum u^2 in units of 2**-40.
+        Curator-only until noise is added.
     """
-    totals = [Sums(0, (0,) * columns, (0,) * columns) for _ in range(groups)]
+    totals = np.zeros((groups, 1 + 2 * columns), dtype=object)
     for grid, labels in chunks:
         kept = (labels >= 0) & ~np.isnan(grid).any(axis=1)
         cells, where = grid[kept].astype(np.int64), labels[kept]
-        for group in range(groups) if groups > 1 else (0,):
+        for group in range(groups):
             part = cells if groups == 1 else cells[where == group]
             for start in range(0, len(part), _TOGETHER):
                 some = part[start : start + _TOGETHER]
-                totals[group] = totals[group] + Sums(
-                    len(some),
-                    tuple(int(s) for s in some.sum(axis=0)),
-                    tuple(int(s) for s in (some * some).sum(axis=0)),
-                )
-    return tuple(totals)
-
-
-def pack(groups: Iterable[Sums]) -> Objects:
-    """Write sums as one vector of integers, which adds as they do."""
-    flat: list[int] = []
-    for one in groups:
-        flat += [one.count, *one.sums, *one.squares]
-    return np.array(flat, dtype=object)
-
-
-def unpack(vector: Ints | Objects, columns: int) -> tuple[Sums, ...]:
-    """Read sums of some columns off the vector that `pack` wrote."""
-    parts = []
-    for count, *rest in vector.reshape(-1, 1 + 2 * columns).tolist():
-        parts.append(Sums(int(count), tuple(rest[:columns]), tuple(rest[columns:])))
-    return tuple(parts)
+                found = np.concatenate([[len(some)], some.sum(axis=0), (some * some).sum(axis=0)])
+                totals[group] += found.astype(object)
+    return totals
 
 
 _ADDED: Final = 2.0
@@ -471,61 +427,43 @@ FAMILIES: Final = {
 """The families that `dp_suffstats` knows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """How u in [-1, 1] and a column's own units belong together: x = middle + half * u."""
-
-    middle: float
-    half: float
-
-    @classmethod
-    def of(cls, lo: float, hi: float) -> Scale:
-        """Return the scale of a column with these bounds."""
-        half = (hi - lo) / 2
-        return cls(lo + half, half)
+def _scale(lo: float, hi: float) -> tuple[float, float]:
+    """Return middle and half of x = middle + half * u, u in [-1, 1]."""
+    half = (hi - lo) / 2
+    return lo + half, half
 
 
 def mean_estimates(
-    sums: NoisySums, scales: Sequence[Scale], rows: int | None
+    sums: NoisySums, bounds: Sequence[tuple[float, float]], rows: int | None
 ) -> tuple[Estimate, ...]:
-    """Estimate each column's mean, in its own units.
-
-    Parameters
-    ----------
-    sums : NoisySums
-        With squares.
-    scales : sequence of Scale, one a column
-    rows : int or None
-        n where it is public: an upper limit of the count.
-    """
-    estimates = []
-    for column, scale in enumerate(scales):
-        mean, noise, variance, _, count = _moments(sums, column, rows)
-        estimates.append(
-            Estimate(
-                scale.middle + scale.half * mean,
-                scale.half * math.sqrt(variance / count),
-                scale.half * noise,
-            )
-        )
-    return tuple(estimates)
+    """Estimate each column's mean, as `family_estimates` does that of normal ones."""
+    return family_estimates("gaussian", sums, bounds, rows)[::2]
 
 
 def family_estimates(
-    family: str, sums: NoisySums, scales: Sequence[Scale], rows: int | None
+    family: str, sums: NoisySums, bounds: Sequence[tuple[float, float]], rows: int | None
 ) -> tuple[Estimate, ...]:
-    """Estimate a family's parameters for each column, in the order of `Family.parameters`."""
+    """Estimate a family's parameters for each column, in the order of `Family.parameters`.
+
+    Parameters
+    ----------
+    family : str
+    sums : NoisySums
+        With squares where the family has them.
+    bounds : sequence of (lo, hi), one a column
+    rows : int or None
+        n where it is public: an upper limit of the count.
+    """
     estimates: list[Estimate] = []
-    for column, scale in enumerate(scales):
+    for column, (middle, half) in enumerate(_scale(*pair) for pair in bounds):
         mean, noise, variance, variance_noise, count = _moments(sums, column, rows)
-        value, error = scale.middle + scale.half * mean, scale.half * noise
+        value, error = middle + half * mean, half * noise
         match family:
             case "gaussian":
-                squared = scale.half**2
-                spread = squared * variance
+                spread = half**2 * variance
                 estimates += [
-                    Estimate(value, math.sqrt(spread / count), error),
-                    Estimate(spread, spread * math.sqrt(2 / count), squared * variance_noise),
+                    Estimate(value, half * math.sqrt(variance / count), error),
+                    Estimate(spread, spread * math.sqrt(2 / count), half**2 * variance_noise),
                 ]
             case "bernoulli":
                 sampling = float(share_errors(np.array([value]), count)[0])
@@ -540,16 +478,17 @@ def family_estimates(
     return tuple(estimates)
 
 
-def sufficient_statistics(sums: NoisySums, scales: Sequence[Scale]) -> tuple[float, ...]:
+def sufficient_statistics(
+    sums: NoisySums, bounds: Sequence[tuple[float, float]]
+) -> tuple[float, ...]:
     """Return the released count, sum x and, where released, sum x^2 of each column."""
     told = []
-    for column, scale in enumerate(scales):
-        first = sums.count * scale.middle + scale.half * float(sums.sums[column])
-        told += [sums.count, first]
+    for column, (middle, half) in enumerate(_scale(*pair) for pair in bounds):
+        total = float(sums.sums[column])
+        told += [sums.count, sums.count * middle + half * total]
         if sums.squares.size:
-            cross = 2 * scale.middle * scale.half * float(sums.sums[column])
-            second = scale.half**2 * float(sums.squares[column])
-            told.append(sums.count * scale.middle**2 + cross + second)
+            second = half**2 * float(sums.squares[column])
+            told.append(sums.count * middle**2 + 2 * middle * half * total + second)
     return tuple(told)
 
 

@@ -693,7 +693,8 @@ def fitted_once(
         account.charge(None, "a plan")
         noisy = release_gram(moments, places, exclusive=exclusive, part=part, noise=noise)
         fit, unit = fit_gram(noisy, rows=n), rows.to_user[0]
-        whole, sampled = (np.diag(unit @ part @ unit.T) for part in (fit.cov, fit.cov_sampling))
+        parts = fit.cov, fit.sampling.whole
+        whole, sampled = (np.diag(unit @ part @ unit.T) for part in parts)
         found.append((whole, sampled, [False] * len(places)))
     return _medians(found, rows.names)
 

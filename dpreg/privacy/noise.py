@@ -140,6 +140,14 @@ def check_scales(*scales: Fraction | int) -> None:
 VECTOR_NOISES: Final = ("laplace", "gaussian")
 """Names of the noises for a vector of integers."""
 
+
+def offered(noise: str | None, cost: Budget) -> tuple[str, ...]:
+    """Return the noises to choose from: the wanted one, or all that a cost allows."""
+    if noise is not None:
+        return (noise,)
+    return VECTOR_NOISES if cost.delta > 0 else VECTOR_NOISES[:1]
+
+
 _SMALLEST: Final = 1 / 600
 
 

@@ -134,7 +134,7 @@ def test_blocks_are_frames_of_the_declared_columns_and_types(form):
     pd.testing.assert_frame_equal(block, expected)
     block["a"] = -1.0
     pd.testing.assert_frame_equal(table.rows.take(index), expected)
-    assert table.passes == 1
+    assert table.reader.passes == 1
 
 
 def test_a_block_s_cells_are_not_read_by_what_other_rows_hold():
@@ -155,7 +155,7 @@ def test_a_block_s_cells_are_not_read_by_what_other_rows_hold():
 def test_a_table_of_no_rows_has_columns():
     table = block_table(rows()[:0], "g", SCHEMA)
     assert table.read() == 0
-    assert table.labels().tolist() == []
+    assert table.labels.tolist() == []
     pd.testing.assert_frame_equal(table.rows.take(np.zeros(0, dtype=np.intp)), frame()[:0])
     result = sample_aggregate(middle, rows()[:0], schema=SCHEMA, eps=1, bounds=BOUNDS)
     assert result.nobs == 0

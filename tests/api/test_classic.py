@@ -2,6 +2,7 @@
 
 import logging
 from fractions import Fraction
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -442,15 +443,15 @@ def released_cells(rows, *, by, neighbors, contributions, degree, complete=False
     call = {
         "x": "a", "data": data, "bounds": None, "schema": declared, "where": None,
         "by": "g" if by else None, "progress": False, "eps": 1, "neighbors": neighbors,
-        "contributions": contributions, "person": None, "unsafe_seed": None,
+        "contributions": contributions, "person": None, "unsafe_seed": None, "complete": False,
     }  # fmt: skip
     columns = columns_of(call, Choices.of(call))
     coding, fitted = with_cost(sums.plan)(
         1, columns.lines, degree=degree, grouped=by, eps=Fraction(1), delta=Fraction(0),
         neighbors=neighbors, contributions=contributions, complete=complete,
     )  # fmt: skip
-    tally = classic_api._SumsTally(("a",), (columns.bounds["a"],), columns.lines)
-    exact = sums.unpack(columns.total(tally, "sums"), 1)
+    tally = partial(classic_api._summed, columns.bounds, columns.lines)
+    exact = columns.total(tally, "sums").reshape(columns.lines, -1)
     return np.array([coding.encode(one) for one in exact], dtype=object).ravel(), fitted
 
 

@@ -15,7 +15,6 @@ from dpreg.api.inputs import (
     fraction_of,
     group_codes,
     grouping,
-    public_count,
 )
 from dpreg.errors import ArgumentError, DataError
 from dpreg.estimation.histogram import count_change
@@ -31,9 +30,10 @@ def choices(**given):
     return Choices.of(call)
 
 
-def columns(x, data=None, bounds=None, schema=None, by=None):
+def columns(x, data=None, bounds=None, schema=None, by=None, complete=False, **given):
     told = {"x": x, "data": data, "bounds": bounds, "schema": schema, "by": by}
-    return columns_of({**told, "where": None, "progress": False}, choices())
+    told |= {"where": None, "progress": False, "complete": complete}
+    return columns_of(told, choices(**given))
 
 
 @pytest.mark.parametrize(
@@ -83,14 +83,20 @@ def test_truths_are_two_groups():
 
 
 def test_the_word_that_nothing_is_missing_needs_a_public_n_and_no_groups():
-    plain = columns("a", TABLE, None, SCHEMA)
-    grouped = columns("a", TABLE, None, SCHEMA, "g")
-    assert public_count(True, choices(), plain)
-    assert not public_count(False, choices(neighbors="add-remove"), plain)
+    assert columns("a", TABLE, None, SCHEMA, complete=True).complete
+    assert not columns("a", TABLE, None, SCHEMA, neighbors="add-remove").complete
     with pytest.raises(ArgumentError, match="replace-one"):
-        public_count(True, choices(neighbors="add-remove"), plain)
+        columns("a", TABLE, None, SCHEMA, complete=True, neighbors="add-remove")
     with pytest.raises(ArgumentError, match="cannot be used together"):
-        public_count(True, choices(), grouped)
+        columns("a", TABLE, None, SCHEMA, "g", complete=True)
+
+
+def test_the_number_of_rows_is_told_where_it_is_public():
+    told = (
+        columns("a", TABLE, None, SCHEMA),
+        columns("a", TABLE, None, SCHEMA, neighbors="add-remove"),
+    )
+    assert [found.public_rows for found in told] == [3, None]
 
 
 def test_gaussian_noise_needs_delta():

@@ -11,6 +11,7 @@ import pytest
 
 import dpreg
 from dpreg.api import context as recorded
+from dpreg.api.arguments import Every
 from dpreg.privacy.ledger.sqlite import MemoryDatabase, SqliteDatabase
 
 
@@ -24,7 +25,7 @@ def overflown(call: Any) -> Found:
     return Found(float(np.float64(call["data"]) * 10 - np.inf + np.float64(0) / np.float64(0)))
 
 
-@recorded.recorded(overflown)
+@recorded.recorded(overflown, Every)
 def overflowing(data: float) -> Found:
     """Stand for a call."""
 
@@ -106,7 +107,7 @@ def slow(call: Any) -> Found:
     return Found(1.0)
 
 
-@recorded.recorded(slow)
+@recorded.recorded(slow, Every)
 def taking_its_time(data: Any) -> Found:
     """Stand for a call."""
 

@@ -53,6 +53,14 @@ def test_every_argument_is_described_in_the_call_itself(call):
         assert any(name in line.partition(" : ")[0].split(", ") for line in described), name
 
 
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name__)
+def test_what_a_call_describes_itself_is_described_once(call):
+    described = re.findall(r"^(\w+(?:, \w+)*) : ", inspect.getdoc(call), re.MULTILINE)
+    names = [name for part in described for name in part.split(", ")]
+    assert len(names) == len(set(names))
+    assert set(names) >= set(inspect.signature(call).parameters)
+
+
 KINDS = [
     *(kind for kind in map(dpreg.__dict__.get, dpreg.__all__) if inspect.isclass(kind)),
     *(ClassicResults, GLMResults, HistogramResults, RegressionResults, SelectionResults, Summary),

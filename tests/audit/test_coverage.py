@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from oracles.accounts import release_gram
 from oracles.bounds import score_range
+from oracles.gram import conf_int
 from oracles.scores import quadratic_scores
 from scipy.stats import norm
 
@@ -71,9 +72,9 @@ def run(
             moments, range(p + 1), eps=eps, delta=delta, neighbors=neighbors, rng=rng, **options
         )
         fit = fit_gram(noisy, rows=n if neighbors == "replace-one" else None, draws=draws)
-        low, high = fit.conf_int().T
+        low, high = conf_int(fit).T
         hits.append((low <= beta) & (beta <= high))
-        half = norm.ppf(0.975) * np.sqrt(np.diag(fit.cov_sampling))
+        half = norm.ppf(0.975) * np.sqrt(np.diag(fit.sampling.whole))
         naive.append(np.abs(fit.beta - beta) <= half)
         flagged += fit.ridged
     return np.array(hits), flagged / sets, np.array(naive)
@@ -166,7 +167,7 @@ def run_after_selection(n, budget, neighbors, sets, seed, *, draws=400):
         noisy = release_gram(
             fit_rows, (0, *(inside + 1)), eps=eps, delta=delta, neighbors=neighbors, rng=rng
         )
-        low, high = fit_gram(noisy, draws=draws).conf_int().T
+        low, high = conf_int(fit_gram(noisy, draws=draws)).T
         hits.setdefault(tuple(inside.tolist()), []).append((low <= truth) & (truth <= high))
     return hits
 

@@ -122,7 +122,7 @@ def _exact_count(moments: Any, part: Any) -> int:
 
 def _rows_beside_the_sums(exact: Any, coding: Any, noise: Any, **options: Any) -> Any:
     return [
-        sums.NoisySums(float(own.count), one.sums, one.squares, one.noise)
+        sums.NoisySums(float(own[0]), one.sums, one.squares, one.noise)
         for own, one in zip(exact, _release(exact, coding, noise, **options), strict=True)
     ]
 

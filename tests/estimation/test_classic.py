@@ -7,7 +7,6 @@ from oracles.accounts import paid, plan_sums
 from dpreg.estimation import sums
 from dpreg.estimation.sums import (
     FAMILIES,
-    Scale,
     family_estimates,
     mean_estimates,
     sufficient_statistics,
@@ -20,13 +19,14 @@ def exact(x, lo, hi, degree=2):
     """Sums of x as if released without noise."""
     grid = sums.to_grid(np.asarray(x, dtype=float)[:, None], lo, hi)
     (one,) = sums.accumulate([(grid, np.zeros(len(x), dtype=np.int64))], 1, 1)
-    squares = np.array(one.squares) / 2.0**40 if degree == 2 else np.zeros(0)
-    return sums.NoisySums(one.count, np.array(one.sums) / 2.0**20, squares, SILENT)
+    count, total, square = one.astype(float)
+    squares = np.array([square]) / 2.0**40 if degree == 2 else np.zeros(0)
+    return sums.NoisySums(count, np.array([total]) / 2.0**20, squares, SILENT)
 
 
 def test_without_noise_mean_and_error_are_the_usual_ones():
     x = np.random.default_rng(0).normal(3, 1, 5_000)
-    (one,) = mean_estimates(exact(x, -5, 10), [Scale.of(-5, 10)], 5_000)
+    (one,) = mean_estimates(exact(x, -5, 10), [(-5, 10)], 5_000)
     assert one.value == pytest.approx(x.mean(), abs=1e-5)
     assert one.sampling == pytest.approx(x.std() / np.sqrt(5_000), rel=1e-4)
     assert one.privacy == 0
@@ -44,11 +44,11 @@ def test_without_noise_mean_and_error_are_the_usual_ones():
 def test_without_noise_families_are_maximum_likelihood(family, bounds, x, estimates, errors):
     degree = FAMILIES[family].degree
     released = exact(x, *bounds, degree)
-    found = family_estimates(family, released, [Scale.of(*bounds)], None)
+    found = family_estimates(family, released, [bounds], None)
     assert len(found) == len(FAMILIES[family].parameters)
     np.testing.assert_allclose([one.value for one in found], estimates, rtol=1e-4)
     np.testing.assert_allclose([one.sampling for one in found], errors, rtol=1e-4)
-    told = sufficient_statistics(released, [Scale.of(*bounds)])
+    told = sufficient_statistics(released, [bounds])
     expected = [len(x), np.sum(x), np.sum(np.square(x))][: degree + 1]
     np.testing.assert_allclose(told, expected, rtol=1e-4)
 
@@ -71,7 +71,7 @@ def test_stated_noise_is_the_spread_over_draws_of_one_table(family, neighbors):
     drawn = []
     for _ in range(2_000):
         (one,) = sums.release(exact_sums, coding, fitted, part=paid(fitted, rng))
-        scale = [Scale.of(*bounds)]
+        scale = [bounds]
         drawn.append(
             family_estimates(family, one, scale, None)
             if family
@@ -88,7 +88,7 @@ def test_stated_noise_is_the_spread_over_draws_of_one_table(family, neighbors):
 def test_whatever_the_noise_estimates_are_finite_and_possible(family, count, size):
     noise = np.diag([14.0, 8.0, 30.0])
     released = sums.NoisySums(count, np.array([size]), np.array([-size]), noise)
-    scale = [Scale.of(0.0, 1.0)]
+    scale = [(0.0, 1.0)]
     for rows in (None, 0, 10):
         found = (
             family_estimates(family, released, scale, rows)
@@ -108,12 +108,12 @@ def test_whatever_the_noise_estimates_are_finite_and_possible(family, count, siz
 @pytest.mark.parametrize("size", [-9.0, 2.0, 9.0])
 def test_bounds_of_any_size_overflow_nowhere(family, bounds, size):
     released = sums.NoisySums(10.0, np.array([size]), np.array([3.0]), np.diag([14.0, 8.0, 30.0]))
-    for one in family_estimates(family, released, [Scale.of(*bounds)], 10):
+    for one in family_estimates(family, released, [bounds], 10):
         assert np.isfinite([one.value, one.sampling, one.privacy]).all()
 
 
 def test_a_variance_that_float64_cannot_hold_lies_outside_the_support():
-    widest = Scale.of(FAMILIES["gaussian"].lowest, FAMILIES["gaussian"].highest)
+    widest = (FAMILIES["gaussian"].lowest, FAMILIES["gaussian"].highest)
     released = sums.NoisySums(1e9, np.array([1e9]), np.array([1e9]), np.diag([14.0, 8.0, 30.0]))
     for one in family_estimates("gaussian", released, [widest], None):
         assert np.isfinite([one.value, one.sampling, one.privacy]).all()

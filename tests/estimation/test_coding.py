@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dpreg.estimation.sums import CELL_UNITS, GRID_ONE, Coding, Sums, _coding
+from dpreg.estimation.sums import CELL_UNITS, GRID_ONE, Coding, _coding
 from dpreg.privacy.protection import Protection
 
 NEIGHBORS = ("replace-one", "add-remove")
@@ -27,15 +27,14 @@ def sensitivity(coding, neighbors, k, grouped):
 def row_sums(row):
     """The sums of one row of grid integers; None is an incomplete row."""
     if row is None:
-        return Sums(0, (0,) * 2, (0,) * 2)
-    return Sums(1, tuple(row), tuple(u * u for u in row))
+        return [0] * 5
+    return [1, *row, *(u * u for u in row)]
 
 
 def cells(coding, row, group):
     """Stacked cells of a table of one row in two groups (group None: in neither)."""
     empty = [0] * coding.cells
-    shape = Sums(0, (0,) * coding.columns, (0,) * coding.columns)
-    assert coding.encode(shape) == empty
+    assert coding.encode([0] * (1 + 2 * coding.columns)) == empty
     own = coding.encode(row) if row is not None and group is not None else empty
     return np.array([own if group == g else empty for g in (0, 1)], dtype=object).ravel()
 
@@ -46,7 +45,7 @@ def rows_to_try(d, seed=0):
     rng = np.random.default_rng(seed)
     found = [tuple(row) for row in product(corners, repeat=d)][:: 1 if d == 1 else 2]
     found += [tuple(int(u) for u in rng.integers(-one, one + 1, d)) for _ in range(20)]
-    return [Sums(1, row, tuple(u * u for u in row)) for row in found]
+    return [row_sums(row) for row in found]
 
 
 def worst_change(coding, neighbors, grouped, d):
@@ -87,9 +86,7 @@ def test_k_rows_change_k_times_as_much(k):
     coding = _coding(1, 2, False, Protection("replace-one"), False, "laplace")
     one = sensitivity(coding, "replace-one", 1, False)
     assert sensitivity(coding, "replace-one", k, False) == (k * one[0], k * k * one[1])
-    low, high = (
-        cells(coding, Sums(k, (s * k * GRID_ONE,), (k * GRID_ONE**2,)), 0) for s in (-1, 1)
-    )
+    low, high = (cells(coding, [k, s * k * GRID_ONE, k * GRID_ONE**2], 0) for s in (-1, 1))
     assert sum(abs(high - low)) == sensitivity(coding, "replace-one", k, False)[0]
 
 
@@ -128,7 +125,7 @@ def test_cells_are_read_back(neighbors, mechanism, grouped, complete, degree, d)
     coding = _coding(d, degree, grouped, Protection(neighbors), complete, mechanism)
     rng = np.random.default_rng(3)
     u = rng.integers(-GRID_ONE, GRID_ONE + 1, (50, d))
-    sums = Sums(50, tuple(map(int, u.sum(0))), tuple(map(int, (u * u).sum(0))))
+    sums = [50, *map(int, u.sum(0)), *map(int, (u * u).sum(0))]
     coded = coding.encode(sums)
     assert len(coded) == coding.cells
     read = coding.decoder() @ (np.array(coded, dtype=float) / CELL_UNITS)

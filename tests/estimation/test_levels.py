@@ -8,9 +8,7 @@ import statsmodels.api as sm
 from oracles.accounts import release_gram
 
 from dpreg.estimation import inference as drawn
-from dpreg.estimation import levels as level_fit
 from dpreg.estimation import levels as module
-from dpreg.estimation.gram import WithRest
 from dpreg.estimation.levels import fit_levels, hidden_levels
 from dpreg.moments import accumulate
 
@@ -39,7 +37,7 @@ def fit(moments, levels, eps, intercept=True, **options):
     rest = 2 + levels
     columns, group = (0, 1, 2, *group, rest), (*group, rest)
     noisy = release_gram(
-        WithRest(moments, group[:-1]), columns, exclusive=[group], eps=Fraction(eps), **options
+        moments, columns, exclusive=[group], eps=Fraction(eps), rest_of=group[:-1], **options
     )
     return fit_levels(noisy, group), noisy, list(group)
 
@@ -135,7 +133,7 @@ def test_a_covariance_is_the_same_in_parts(monkeypatch):
     found, *_ = fit(accumulate([z], z.shape[1]), 25, 1, rng=np.random.default_rng(2))
     whole = found.cov
     assert not whole.flags.writeable
-    monkeypatch.setattr(level_fit, "_ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(drawn, "_ROWS_AT_ONCE", 7)
     np.testing.assert_allclose(found.cov, whole, rtol=1e-12, atol=1e-12 * whole.max())
 
 
@@ -173,7 +171,7 @@ def test_levels_without_rows_are_named():
 
 
 def test_user_units_map_everything_alike():
-    """Against a dense map, as `dpreg.estimation.inference.to_user_units` makes it."""
+    """Against a dense map."""
     z, _ = table(4000, 25)
     found, _, _ = fit(accumulate([z], z.shape[1]), 25, 1)
     size = len(found.beta)

@@ -24,6 +24,11 @@ def arguments(rng, p, size=1.0):
     }
 
 
+def largest_norm(location):
+    """Bound |(1, u)| over the box."""
+    return math.hypot(1.0, *(form.reach for form in location.forms))
+
+
 @pytest.mark.parametrize("p", [1, 4, 30])
 @pytest.mark.parametrize("size", [1e-6, 1.0, 7e3, 1e12])
 def test_every_partial_sum_of_a_form_is_a_float64(p, size):
@@ -46,10 +51,11 @@ def test_rounding_moves_nothing_that_matters(p):
     location = Location.on_grid(**given)
     np.testing.assert_allclose(location.whitening, given["whitening"], atol=1e-8)
     np.testing.assert_allclose(location.offset, given["offset"], atol=1e-8)
-    np.testing.assert_allclose(location.slopes, given["slopes"], atol=1e-8)
-    assert location.intercept == pytest.approx(0.3, abs=1e-8)
+    constant, slopes = location.response.floats
+    np.testing.assert_allclose(-slopes[:-1], given["slopes"], atol=1e-8)
+    assert -constant == pytest.approx(0.3, abs=1e-8)
     assert location.tau == 0.21
-    asked = min(3.7, location.largest_norm)
+    asked = min(3.7, largest_norm(location))
     assert asked * (1 - 2**-10) <= location.radius <= asked
 
 
@@ -58,11 +64,12 @@ def test_coefficients_go_back_with_the_rounded_numbers():
     rng = np.random.default_rng(3)
     location = Location.on_grid(**arguments(rng, 4))
     theta = rng.normal(size=5)
-    beta = location.shift + location.matrix @ theta
+    beta = location.carried(theta)
     x = rng.uniform(-1, 1, (50, 4))
     u = x @ location.whitening.T + location.offset
     residual = location.tau * (theta[0] + u @ theta[1:])
-    predicted = location.intercept + x @ location.slopes + residual
+    constant, slopes = location.response.floats
+    predicted = residual - constant - x @ slopes[:-1]
     np.testing.assert_allclose(beta[0] + x @ beta[1:], predicted, rtol=1e-12)
 
 
@@ -70,8 +77,8 @@ def test_limits_hold_whatever_is_asked_for():
     p = 3
     wild = Location.on_grid(
         whitening=np.array([[1e300, 1e299, 0.0], [0.0, 0.0, 0.0], [1e-300, 0.0, 1.0]]),
-        offset=[1e301, 5.0, -7.0],
-        slopes=[1e30, 0.0, 1.0],
+        offset=np.array([1e301, 5.0, -7.0]),
+        slopes=np.array([1e30, 0.0, 1.0]),
         intercept=-1e30,
         tau=1e-300,
         radius=1e300,
@@ -80,33 +87,26 @@ def test_limits_hold_whatever_is_asked_for():
     assert (reach <= LARGEST_REACH).all()
     assert (np.abs(wild.offset) <= reach).all()
     assert wild.whitening[0, 0] == pytest.approx(LARGEST_REACH / 1.1)
-    assert abs(wild.intercept) + np.abs(wild.slopes).sum() <= LARGEST_REACH
+    assert wild.response.reach <= LARGEST_REACH + 1
     assert wild.tau == LEAST_TAU
     assert wild.radius == LARGEST_RADIUS
-    assert wild.with_clips(radius=0.0, tau=1e9).radius == 1.0
-    assert wild.with_clips(radius=0.0, tau=1e300).tau == wild.largest_residual
-    assert wild.size == p
+    wide = Location.on_grid(
+        **arguments(np.random.default_rng(p), p) | {"radius": 0.0, "tau": 1e300}
+    )
+    assert wide.radius == 1.0
+    assert wide.tau == wide.response.reach
 
 
 def test_clips_open_no_further_than_the_corners_of_the_box():
-    location = Location.on_grid(**arguments(np.random.default_rng(5), 2)).with_clips(
-        radius=1e9, tau=1e9
-    )
+    given = arguments(np.random.default_rng(5), 2)
+    location = Location.on_grid(**given | {"radius": 1e9, "tau": 1e9})
     corners = np.array([(a, b) for a in (-1, 1) for b in (-1, 1)])
     u = corners @ location.whitening.T + location.offset
-    assert location.largest_norm >= max(math.hypot(1, *row) for row in u)
-    e = np.array([y - location.intercept - corners @ location.slopes for y in (-1, 1)])
-    assert location.largest_residual == pytest.approx(np.abs(e).max())
-    assert location.tau == location.largest_residual
-    assert location.radius == pytest.approx(location.largest_norm, rel=2e-3)
-
-
-@pytest.mark.parametrize("name", ["offset", "whitening", "slopes", "intercept", "tau", "radius"])
-def test_what_is_not_finite_is_refused(name):
-    given = arguments(np.random.default_rng(6), 2)
-    given[name] = np.full_like(np.asarray(given[name], dtype=float), np.nan)
-    with pytest.raises(ArgumentError, match=f"{name} must be finite"):
-        Location.on_grid(**given)
+    assert largest_norm(location) >= max(math.hypot(1, *row) for row in u)
+    constant, slopes = location.response.floats
+    e = np.array([y + constant + corners @ slopes[:-1] for y in (-1, 1)])
+    assert location.tau == location.response.reach == pytest.approx(np.abs(e).max())
+    assert location.radius == pytest.approx(largest_norm(location), rel=2e-3)
 
 
 def test_a_location_is_a_value():

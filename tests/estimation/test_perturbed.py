@@ -102,7 +102,7 @@ def test_huge_eps_is_least_squares(method, noise):
     expected = np.linalg.solve(x.T @ x + identity, x.T @ y)
     np.testing.assert_allclose(fit.params, expected, atol=1e-4)
     assert fit.ridge == 0.0
-    assert fit.method == method.__name__
+    assert fit.privacy.method == method.__name__
     if noise != "wang":
         np.testing.assert_allclose(fit.params, sm.OLS(y, x).fit().params, atol=1e-4)
 

@@ -1,7 +1,5 @@
 """Draws of the truth in wide models, several from one matrix, against one matrix a draw."""
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 from scipy.special import ndtri
@@ -40,10 +38,6 @@ def release(noise, mechanism="matrix-laplace", groups=(), columns=range(SIZE)):
         count_sd=noise,
         triangle=triangle,
         mechanism=mechanism,
-        eps=Fraction(1),
-        delta=Fraction(0),
-        neighbors="replace-one",
-        contributions=1,
     )
 
 

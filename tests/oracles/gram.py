@@ -11,6 +11,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.stats import norm
+
+from dpreg.estimation.inference import intervals
 
 
 def rows(triangle, rng, number, corners=True):
@@ -98,3 +101,11 @@ def equation_noise(triangle, variance_of_cell, beta):
         slope = unit @ extended
         cov += variance_of_cell[cell] * np.outer(slope, slope)
     return cov
+
+
+def conf_int(fit, alpha=0.05):
+    """Return the intervals of a fit as results print them: by its draws, else normal ones."""
+    if fit.draws is not None:
+        return intervals(fit.beta, fit.draws, alpha)
+    half = norm.ppf(1 - alpha / 2) * np.sqrt(np.diag(fit.cov))
+    return np.column_stack([fit.beta - half, fit.beta + half])

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from flint import arb
 
 from dpreg.arrays import Floats
 
@@ -39,11 +38,6 @@ class Loss:
         return self.top if self.counts else 0.25
 
     @property
-    def cut(self) -> bool:
-        """Whether l' is a predictor less a response, cut: it is not."""
-        return False
-
-    @property
     def last(self) -> float:
         """A: where the mean of counts stays."""
         return float(np.log(self.top))
@@ -56,8 +50,31 @@ class Loss:
         mean = 1 / (1 + np.exp(-np.clip(eta, -700, 700)))
         return mean - y, mean * (1 - mean)
 
-    def ball(self, eta: arb, y: float) -> arb:
-        """Return l' as a ball that holds it."""
-        if self.counts:
-            return eta.min(arb(self.last)).exp() - y
-        return 1 / (1 + (-eta).exp()) - y
+
+def omega(x: Floats, reach_squared: float) -> Floats:
+    """Return weights of rows x, (n,), with which none pulls farther than R."""
+    return np.minimum(1.0, reach_squared / np.square(x).sum(axis=1))
+
+
+@dataclass(frozen=True, slots=True)
+class Summed:
+    """The weighted losses of rows (1, x) with offsets, and the penalty: J without b."""
+
+    x: Floats
+    y: Floats
+    known: Floats
+    weights: Floats
+    loss: Loss
+    penalty: float
+
+    def gradient(self, t: Floats) -> Floats:
+        """Return the gradient, (d,)."""
+        first, _ = self.loss.derivatives(self.x @ t + self.known, self.y)
+        return self.x.T @ (self.weights * first) + self.penalty * t
+
+    def curvature(self, t: Floats) -> Floats:
+        """Return the second derivatives, (d, d)."""
+        _, second = self.loss.derivatives(self.x @ t + self.known, self.y)
+        return self.x.T @ (self.x * (self.weights * second)[:, None]) + self.penalty * np.eye(
+            len(t)
+        )

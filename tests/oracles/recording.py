@@ -256,12 +256,12 @@ def moment_changes(columns: int, rows: int) -> tuple[np.ndarray, np.ndarray]:
 def coded_changes(coding: Any, *, replaced: bool, grouped: bool) -> np.ndarray:
     """Changes of a group's cells by one row, over corners: appeared, or replaced as well."""
     values = [-(2**20), -(2**19), 0, 2**19, 2**20]
-    rows = [sums.Sums(0, (0,) * coding.columns, (0,) * coding.columns)]
+    rows = [[0] * (1 + 2 * coding.columns)]
     for row in product(values, repeat=coding.columns):
-        rows.append(sums.Sums(1, row, tuple(u * u for u in row)))
+        rows.append([1, *row, *(u * u for u in row)])
     if coding.weight == 0 and not coding.bernstein:
         rows = rows[1:]  # on the caller's word no row is missing
-        rows.append(sums.Sums(1, (0,) * coding.columns, (0,) * coding.columns))
+        rows.append([1] + [0] * 2 * coding.columns)
     cells = np.array([[float(c) for c in coding.encode(row)] for row in rows])
     if not replaced:
         return cells

@@ -88,6 +88,9 @@ def paired(found: Any, exact: Any) -> Pairs:
 
 def _gram(told: Mapping[str, Any], found: Any) -> Pairs:
     exact = told["moments"].cells
+    if rest_of := told.get("rest_of"):
+        row = gram.with_rest(exact, rest_of)
+        exact = [row(place) for place in range(len(exact) + 1)]
     places = [*told["columns"], len(exact) - 1]
     yield found.count, exact[0][0] / CELL_UNITS
     for i, j in np.argwhere(np.asarray(found.noise_sd) > 0).tolist():
@@ -96,11 +99,13 @@ def _gram(told: Mapping[str, Any], found: Any) -> Pairs:
 
 def _sums(told: Mapping[str, Any], found: Any) -> Pairs:
     for own, exact in zip(found, told["exact"], strict=True):
+        count, *rest = exact
+        totals, squares = rest[: len(own.sums)], rest[len(own.sums) :]
         if told.get("rows") is None:
-            yield own.count, exact.count
-        yield from paired(own.sums, np.array(exact.sums) / GRID)
+            yield own.count, count
+        yield from paired(own.sums, np.array(totals) / GRID)
         if len(own.squares):
-            yield from paired(own.squares, np.array(exact.squares) / GRID**2)
+            yield from paired(own.squares, np.array(squares) / GRID**2)
 
 
 def _counts(told: Mapping[str, Any], found: Any) -> Pairs:
@@ -170,7 +175,8 @@ WATCHED = (
     Watched(scale_noise.SumsNoise, "released", ("exact",), _summed),
     Watched(few, "scales_of", ("moments", "opened")),
     Watched(few, "released_minimum", ("held",)),
-    *(Watched(few, name) for name in ("_cut", "_around", "_carried")),
+    *(Watched(few, name) for name in ("_cut", "_around")),
+    Watched(few.Location, "carried"),
     Watched(few, "_spread", ("held",)),
     Watched(few, "few_fit", ("read", "hold", "design", "opened")),
 )

@@ -10,11 +10,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from oracles.losses import Loss
+from oracles.losses import Loss, Summed, omega
 
 from dpreg.errors import ArgumentError
-from dpreg.estimation import objective as search
-from dpreg.estimation.objective import HeldRows, Objective, weighted
+from dpreg.estimation.objective import weighted
 from dpreg.privacy import noise as objective
 from dpreg.privacy.account import Account, AccountError
 from dpreg.privacy.budget import Budget
@@ -28,18 +27,16 @@ REACH_SQUARED = 1.7
 SIGNS = list(itertools.product((-1.0, 1.0), repeat=2))
 
 
-def _minima(loss, own, noise):
+def _minima(loss, own, noise, weigh):
     """Objectives of a table of a few common rows and of each of several choices of one's own."""
     rng = np.random.default_rng(5)
     common = np.column_stack([np.ones(3), rng.uniform(-1, 1, (3, 2))])
     made = []
     for x, y, known in own:
-        rows = HeldRows(
-            np.vstack([common, x]),
-            np.append([0.0, loss.top, 0.0], y),
-            np.append(np.zeros(3), known),
-        )
-        made.append(Objective(rows, loss, REACH_SQUARED, noise.penalty, np.zeros(3), [0, 0, 0]))
+        rows, told = np.vstack([common, x]), np.append([0.0, loss.top, 0.0], y)
+        weights = weigh(rows, REACH_SQUARED)
+        offsets = np.append(np.zeros(3), known)
+        made.append(Summed(rows, told, offsets, weights, loss, float(noise.penalty)))
     return made
 
 
@@ -50,7 +47,7 @@ def _log_density(made, t, noise):
     return np.linalg.slogdet(bent)[1] - pull
 
 
-def _worst(loss, k, noise):
+def _worst(loss, k, noise, weigh=omega):
     """The largest change of the log density between tables whose k rows are at the corners.
 
     Offsets far out make residuals as large as they can be, along any row; rows are long, or just
@@ -61,7 +58,7 @@ def _worst(loss, k, noise):
     each = itertools.product(rows, (0.0, loss.top), (-40.0, 0.0, 40.0))
     own = [(np.tile(x, (k, 1)), np.full(k, y), np.full(k, known)) for x, y, known in each]
     own.append((np.zeros((0, 3)), np.zeros(0), np.zeros(0)))
-    tables = _minima(loss, own, noise)
+    tables = _minima(loss, own, noise, weigh)
     rng, worst = np.random.default_rng(7), 0.0
     far = rng.standard_normal((60, 3)) * np.exp(rng.uniform(-4, 4, (60, 1)))
     for t in (*far, np.zeros(3), *(8.0 * np.array([0.0, *sign]) for sign in SIGNS)):
@@ -94,11 +91,10 @@ def test_less_noise_or_no_penalty_is_seen(loss):
     assert _worst(loss, 3, bare) > most
 
 
-def test_one_weight_too_large_is_seen(monkeypatch):
+def test_one_weight_too_large_is_seen():
     noise, loss = _fitted(LOSSES[0], 1), LOSSES[0]
     most = float(noise.eps * noise.shares[0])
-    monkeypatch.setattr(search, "_omega", lambda rows, reach_squared: np.ones(len(rows.y)))
-    assert _worst(loss, 1, noise) > most
+    assert _worst(loss, 1, noise, lambda x, _: np.ones(len(x))) > most
 
 
 @pytest.mark.parametrize("k", [1, 3])
@@ -211,18 +207,18 @@ def test_stored_rows_keep_within_the_bounds_that_noise_is_fitted_to(size):
     rng, limit, radius = np.random.default_rng(size), 3.7, 1.9
     u = rng.standard_normal((size - 1, 60)) * np.exp(rng.uniform(0, 9, 60))
     located = np.vstack([u, np.zeros(60)])
-    plain = HeldRows(np.vstack([np.ones(60), u]).T, np.zeros(60), np.zeros(60))
-    at = SimpleNamespace(radius=radius)
+    plain = np.vstack([np.ones(60), u]).T
+    made = weighted(located, SimpleNamespace(radius=radius), limit)
     for rows, weights, slope in (
-        (plain, search._omega(plain, radius**2), limit / radius),
-        ((made := weighted(located, at, limit)).rows, made.weights, 1.0),
+        (plain, omega(plain, radius**2), limit / radius),
+        (made.x, made.weights, 1.0),
     ):
         noise = objective_noise(size, limit / radius, 1.0, radius**2, 60, Fraction(1), ONE)
         eps, bent = Fraction(1), Fraction(1, 10)
         curve = noise.penalty * (bent + bent * bent / 2)
         pull = Fraction(noise.scale, 2 * 2**noise.bits) * eps * Fraction(89, 100)
         beyond = 0
-        for x, weight in zip(rows.x, _exact(weights), strict=True):
+        for x, weight in zip(rows, _exact(weights), strict=True):
             square = sum(cell * cell for cell in _exact(x))
             assert weight * square <= curve
             assert (weight * Fraction(slope)) ** 2 * square <= pull**2
