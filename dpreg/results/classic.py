@@ -14,7 +14,7 @@ import pandas as pd
 
 from dpreg.errors import ArgumentError, NotReleased
 from dpreg.results import inference, notes
-from dpreg.results.base import ERRORS_AS, Released
+from dpreg.results.base import ERRORS_AS, Released, WithErrors
 from dpreg.results.contrast import WaldTest
 from dpreg.results.saved import Vector
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Estimates(Released):
+class Estimates(WithErrors, Released):
     """The part that estimates of any kind share: numbers with two kinds of standard error."""
 
     saved_as = ERRORS_AS
@@ -52,21 +52,9 @@ class Estimates(Released):
         """Standard errors: sampling error and privacy noise together."""
         return self._series(self._errors())
 
-    @property
-    def bse_sampling(self) -> pd.Series:
-        """Standard errors that sampling alone would give."""
-        return self._series(self.sampling_errors)
-
-    @property
-    def bse_privacy(self) -> pd.Series:
-        """Standard errors that the privacy noise alone would give."""
-        return self._series(self.privacy_errors)
-
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return intervals of level 1 - alpha, columns 0 and 1, sampling and noise included."""
-        return self.claim.marked(
-            pd.DataFrame(self._limits(inference.level(alpha)), index=self._index())
-        )
+        return self._frame(self._limits(inference.level(alpha)))
 
     def _limits(self, alpha: float) -> Vector:
         if (rows := self.share_rows) is not None:
@@ -84,9 +72,6 @@ class Estimates(Released):
         if len(self.labels) == 1:
             return pd.Index(list(self.groups), name=self.by)
         return pd.MultiIndex.from_product([self.groups, self.labels], names=[self.by, None])
-
-    def _series(self, values: Vector) -> pd.Series:
-        return self.claim.marked(pd.Series(values, self._index(), copy=True))
 
     def _errors(self) -> Vector:
         sampling: Vector = self.sampling_errors
@@ -140,6 +125,8 @@ class ClassicResults(Estimates):
     """
 
     kind = "classic"
+    title = "{0.statistic}"
+    subject = "statistic"
     _one_each = ("lower", "upper")
 
     statistic: str
@@ -172,19 +159,19 @@ class ClassicResults(Estimates):
     @property
     def complete_rows(self) -> pd.Series:
         """Released, noisy numbers of complete rows, by group."""
-        if self.counts is None:
-            raise NotReleased(f"complete_rows is not released by this {self.statistic}.")
-        index = pd.Index(list(self.groups) or ["all"], name=self.by)
-        return self.claim.marked(pd.Series(self.counts, index, copy=True))
+        return self._by_group("complete_rows is", self.counts, ["all"])["all"].rename(None)
 
     @property
     def sufficient_statistics(self) -> pd.DataFrame:
         """Released sufficient statistics, a line for each group."""
-        if self.sufficient is None:
-            raise NotReleased(f"sufficient_statistics are not released by this {self.statistic}.")
-        columns = list(self.sufficient_names)
+        named = list(self.sufficient_names)
+        return self._by_group("sufficient_statistics are", self.sufficient, named)
+
+    def _by_group(self, asked: str, values: Vector | None, columns: list[str]) -> pd.DataFrame:
+        if values is None:
+            raise NotReleased(f"{asked} not released by this {self.statistic}.")
         index = pd.Index(list(self.groups) or ["all"], name=self.by)
-        table = self.sufficient.reshape(-1, len(columns)).copy()
+        table = values.reshape(-1, len(columns)).copy()
         return self.claim.marked(pd.DataFrame(table, index, columns))
 
     def _limits(self, alpha: float) -> Vector:
@@ -215,10 +202,6 @@ class ClassicResults(Estimates):
         if self.nobs is not None:
             rows = np.minimum(rows, max(self.nobs, 1))
         return np.repeat(rows, len(self.names))
-
-    @property
-    def _subject(self) -> str:
-        return self.statistic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -254,6 +237,8 @@ class HistogramResults(Estimates):
     """
 
     kind = "histogram"
+    title = "histogram: {0.column}"
+    subject = "column"
     _one_each = ("bin_counts", "probabilities")
 
     column: str
@@ -353,7 +338,3 @@ class HistogramResults(Estimates):
             return shares
         with np.errstate(over="ignore"):  # of bins narrower than 1e-308
             return shares / np.tile(np.diff(self.edges), max(len(self.groups), 1))
-
-    @property
-    def _subject(self) -> str:
-        return self.column

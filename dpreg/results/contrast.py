@@ -156,17 +156,10 @@ class Contrast:
 
         Rows are named c0, c1, ..., or as `xname` says.
         """
-        lower, upper = self.conf_int(alpha).T
-        table = {
-            "coef": self.effect,
-            "std err": self.sd,
-            "z": self.statistic,
-            "P>|z|": self.pvalue,
-            "Conf. Int. Low": lower,
-            "Conf. Int. Upp.": upper,
-        }
+        heads = ["coef", "std err", "z", "P>|z|", "Conf. Int. Low", "Conf. Int. Upp."]
+        parts = [self.effect, self.sd, self.statistic, self.pvalue, self.conf_int(alpha)]
         names = list(xname) if xname else [f"c{i}" for i in range(len(self.target))]
-        return self.claim.marked(pd.DataFrame(table, index=names))
+        return self.claim.marked(pd.DataFrame(np.column_stack(parts), names, heads))
 
     def summary(self, alpha: float = 0.05) -> Summary:
         """Return the printable table."""
@@ -225,16 +218,11 @@ class Prediction:
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return means, standard errors and both intervals, indexed as the table."""
-        mean, seen = self.conf_int(alpha=alpha), self.conf_int(obs=True, alpha=alpha)
-        table = {
-            "mean": self.predicted_mean,
-            "mean_se": self.se_mean,
-            "mean_ci_lower": mean[:, 0],
-            "mean_ci_upper": mean[:, 1],
-            "obs_ci_lower": seen[:, 0],
-            "obs_ci_upper": seen[:, 1],
-        }
-        return self.claim.marked(pd.DataFrame(table, index=self.index))
+        ends = [self.conf_int(obs, alpha) for obs in (False, True)]
+        limits = [f"{of}_ci_{end}" for of in ("mean", "obs") for end in ("lower", "upper")]
+        heads = ["mean", "mean_se", *limits]
+        table = np.column_stack([self.predicted_mean, self.se_mean, *ends])
+        return self.claim.marked(pd.DataFrame(table, self.index, heads))
 
     def __repr__(self) -> str:
         """Name what it is; the rows of the table and what is predicted for them stay out."""
@@ -420,30 +408,18 @@ def linear_constraints(constraints: Constraints, names: Sequence[str]) -> tuple[
     """
     texts = [constraints] if isinstance(constraints, str) else constraints
     if isinstance(texts, list | tuple) and texts and all(isinstance(one, str) for one in texts):
-        return _read(", ".join(texts), names)
-    left, right = constraints if isinstance(constraints, tuple) else (constraints, 0.0)
-    try:
-        matrix = np.atleast_2d(np.asarray(left, dtype=np.float64))
-        target = np.broadcast_to(np.asarray(right, dtype=np.float64), (len(matrix),)).copy()
-    except (TypeError, ValueError):
-        raise ArgumentError("constraints must be text, an array, or a tuple (R, q)") from None
-    if matrix.ndim != 2 or matrix.shape[1] != len(names):
-        raise ArgumentError(
-            f"a constraint needs one number for each of the {len(names)} coefficients, "
-            f"got {matrix.shape[-1]}"
-        )
-    return matrix, target
-
-
-def _read(text: str, names: Sequence[str]) -> tuple[Floats, Floats]:
+        constraints = ", ".join(texts)
+    elif isinstance(constraints, tuple) and len(constraints) == 2:  # one q may stand for all rows
+        matrix = np.atleast_2d(constraints[0])
+        constraints = matrix, np.resize(constraints[1], np.shape(constraints[1]) or len(matrix))
     try:
         with np.errstate(all="raise"):
-            found = DesignInfo(list(names)).linear_constraint(text)
-    except (PatsyError, ArithmeticError, IndexError) as problem:  # it gives up on "" by IndexError
-        told = isinstance(problem, PatsyError)
+            found = DesignInfo(list(names)).linear_constraint(constraints)
+    except (PatsyError, ArithmeticError, IndexError, TypeError, ValueError) as problem:
+        told = isinstance(problem, PatsyError | ValueError)  # it gives up on "" by IndexError
         reason = str(problem).partition("\n")[0] if told else "it is not a linear expression"
         raise ArgumentError(
-            f"constraint {text[:200]!r} cannot be read: {reason[:200]}; "
+            f"constraint {str(constraints)[:200]!r} cannot be read: {reason[:200]}; "
             f"the coefficients are {', '.join(names)}"
         ) from None
     return np.asarray(found.coefs, dtype=np.float64), found.constants.ravel()

@@ -44,18 +44,7 @@ def contrast(result: Any, alpha: float) -> Report:
 
 
 def _title(result: Any) -> str:
-    match result.kind:
-        case "regression":
-            return f"Private linear regression: {result.endog_names}"
-        case "glm":
-            return f"Private {result.family} regression: {result.endog_names}"
-        case "selection":
-            return f"Private variable selection: {result.response}"
-        case "glm-selection":
-            return f"Private variable selection, {result.family} regression: {result.response}"
-        case "histogram":
-            return f"Private histogram: {result.column}"
-    return f"Private {result.statistic}"
+    return f"Private {result.title.format(result)}"
 
 
 def _screen(result: Any, alpha: float, *, ratios: bool) -> Iterable[Block]:

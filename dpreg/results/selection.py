@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -16,8 +16,9 @@ import pandas as pd
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, NotReleased, shown
 from dpreg.results import inference
-from dpreg.results.glm import FamilyNames, GLMResults
-from dpreg.results.regression import RegressionResults, StatsmodelsNames
+from dpreg.results.base import with_names_of
+from dpreg.results.glm import GLMResults
+from dpreg.results.regression import OfFormula, RegressionResults
 from dpreg.results.saved import HUGE
 
 if TYPE_CHECKING:
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
 Number = Fraction | float
 
 
+@with_names_of(RegressionResults)
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class SelectionResults(StatsmodelsNames):
+class SelectionResults(OfFormula):
     """Variables of a linear model, selected with differential privacy.
 
     Parameters
@@ -103,6 +105,8 @@ class SelectionResults(StatsmodelsNames):
     """
 
     kind = "selection"
+    title = "variable selection: {0.response}"
+    subject = "selected_formula"
     saved_as: ClassVar[Mapping[str, str]] = {"reported": "chosen", "stabilities": "chosen_again"}
 
     response: str
@@ -235,10 +239,6 @@ class SelectionResults(StatsmodelsNames):
             return plots.coefficients(self._fitted("plot"), ax)
         raise ArgumentError(f'kind must be "coefficients" or "frequencies", got {shown(kind)}')
 
-    @property
-    def _subject(self) -> str:
-        return self.selected_formula
-
     def _series(self, values: Floats) -> pd.Series:
         return self.claim.marked(pd.Series(values, index=list(self.candidates)))
 
@@ -250,6 +250,10 @@ class SelectionResults(StatsmodelsNames):
     def _renamed(self, yname: str | None, xname: Sequence[str] | None) -> Self:
         fit = None if self.regression is None else self.regression._renamed(yname, xname)
         return replace(self, response=yname or self.response, regression=fit)
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def _fitted(self, name: str) -> RegressionResults:
         if self.regression is None:
@@ -263,8 +267,9 @@ class SelectionResults(StatsmodelsNames):
         return self.regression
 
 
+@with_names_of(GLMResults)
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class GLMSelectionResults(FamilyNames, SelectionResults):
+class GLMSelectionResults(SelectionResults):
     """Terms of a generalised linear model, selected with differential privacy.
 
     What `SelectionResults` has for "adaptive" holds here too.
@@ -283,6 +288,7 @@ class GLMSelectionResults(FamilyNames, SelectionResults):
     """
 
     kind: ClassVar[str] = "glm-selection"
+    title = "variable selection, {0.family} regression: {0.response}"
 
     family: str
     link: str
