@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -33,11 +32,9 @@ from scipy.special import chdtrc
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, shown
 from dpreg.estimation import inference as drawn
-from dpreg.results import inference
+from dpreg.results import inference, tables
 from dpreg.results.claim import PrivacyClaim
-
-if TYPE_CHECKING:
-    from dpreg.results.summary import Summary
+from dpreg.results.summary import Report, Summary
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +69,7 @@ class Combinations:
 
     def errors(self) -> Floats:
         """Return standard errors (m,)."""
-        return inference.combined_errors(self.covariance, self.rows)
+        return inference.root(inference.variances(self.covariance, self.rows))
 
     @np.errstate(over="ignore", invalid="ignore")
     def intervals(self, alpha: float) -> Floats:
@@ -163,10 +160,8 @@ class Contrast:
 
     def summary(self, alpha: float = 0.05) -> Summary:
         """Return the printable table."""
-        from dpreg.results import page
-        from dpreg.results.summary import Summary
-
-        return Summary(page.contrast(self, inference.level(alpha)))
+        table = tables.contrast(self, inference.level(alpha))
+        return Summary(Report("Test for constraints", self.claim.stamp, (table,)))
 
     def __str__(self) -> str:
         return self.summary().as_text()

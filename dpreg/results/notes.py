@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
@@ -347,10 +347,13 @@ def _interval(result: Any, alpha: float) -> Note:
     return _note("interval-normal" if result.share_rows is None else "interval-of-ones")
 
 
+_MOST: Final = 6  # by definition
+"""Names that a sentence lists."""
+
+
 def _listed(names: list[str]) -> str:
-    most = 6  # by definition: names in a sentence
-    shown = ", ".join(names[:most])
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+    more = f" and {len(names) - _MOST} more" * (len(names) > _MOST)
+    return ", ".join(names[:_MOST]) + more
 
 
 _LIMITS: Final = {
@@ -368,63 +371,64 @@ _RECORDED: Final = {
     "weight": "mean weight of a row",
 }
 """What looks record, in words; of 0.2's looks the latter ones."""
-Line = tuple[str, str, float]
+_OF_FIT: Final = {
+    "complete_rows": "complete rows, as released",
+    "error_variance": "residual variance",
+    "ridge": "ridge that was added, in stored units",
+    "among": "columns that share the level of intervals",
+}
+Line = tuple[str, str, Any]
 
 
 def trace(result: Any) -> pd.DataFrame:
     """Return a line for each rule: what it is at, the rule, and its number; NaN where none is."""
-    lines = list(_lines(result))
-    frame: pd.DataFrame = result.claim.marked(pd.DataFrame(lines, columns=["at", "rule", "value"]))
-    return frame
+    frame = pd.DataFrame(list(_lines(result)), columns=["at", "rule", "value"])
+    told: pd.DataFrame = result.claim.marked(frame.astype({"value": float}))
+    return told
 
 
 def _lines(result: Any) -> Iterator[Line]:
     claim, fit = result.claim, fitted(result)
     for spend in claim.spends:
-        yield spend.step, f"eps of {spend.mechanism} noise", float(spend.budget.eps)
-        yield spend.step, f"delta of {spend.mechanism} noise", float(spend.budget.delta)
-    most = math.inf if claim.whole else float(claim.contributions)
+        yield spend.step, f"eps of {spend.mechanism} noise", spend.budget.eps
+        yield spend.step, f"delta of {spend.mechanism} noise", spend.budget.delta
+    most = math.inf if claim.whole else claim.contributions
     yield "person", f"rows that count, under {claim.neighbors}", most
     for holder in (result, *([] if fit in (None, result) else [fit])):
         for name in ("looks", "releases"):
             for place, look in enumerate(getattr(holder, name, ()), 1):
                 yield from _of_look(f"look {place}", look)
     if fit is not None:
-        yield from _of_fit_trace(fit)
+        law = (
+            "normal"
+            if fit.noise_degrees is None
+            else "sampling error and heavier noise, of degrees"
+        )
+        law = "bootstrap draws" if fit.interval_method == "bootstrap" else law
+        yield "fit", f"law of p-values and intervals: {law}", fit.noise_degrees or math.nan
+        yield from _recorded("fit", fit if fit.ridged else replace(fit, ridge=None), _OF_FIT)
     elif hasattr(result, "selected"):
         return
     told = result if fit is None else fit
-    parts = zip(told.bse.index, told.bse, told.bse_sampling, told.bse_privacy, strict=True)
     weak = getattr(told, "weak", {})
-    for label, *errors in parts:
-        rules = ("std err", "sampling error", "privacy noise")
-        yield from ((str(label), rule, float(e)) for rule, e in zip(rules, errors, strict=True))
+    errors = zip(told.bse.index, told.bse, told.bse_sampling, told.bse_privacy, strict=True)
+    for label, both, sampling, privacy in errors:
+        yield str(label), "std err", both
+        yield str(label), "sampling error", sampling
+        yield str(label), "privacy noise", privacy
         if label in weak:
             yield str(label), f"mark: {mark(weak[label])}", math.nan
-    severe = (note for note in of(result) if note.severe)
-    yield from (("notes", note.name, math.nan) for note in severe)
+    yield from (("notes", note.name, math.nan) for note in of(result) if note.severe)
+
+
+def _recorded(at: str, holder: Any, rules: Mapping[str, str]) -> Iterator[Line]:
+    told = ((rule, getattr(holder, name, None)) for name, rule in rules.items())
+    yield from ((at, rule, value) for rule, value in told if value is not None)
 
 
 def _of_look(at: str, look: Any) -> Iterator[Line]:
-    of = "eps" if look.mechanism == "matrix-laplace" else "mu^2"
-    yield at, f"share of {of}, {getattr(look, 'kind', look.mechanism)}", float(look.share)
-    limits = zip(_LIMITS[getattr(look, "kind", "box")], getattr(look, "limits", ()), strict=True)
-    for rule, limit in limits:
-        yield at, rule, float(limit)
-    for name, rule in _RECORDED.items():
-        if (value := getattr(look, name, None)) is not None:
-            yield at, rule, float(value)
-
-
-def _of_fit_trace(fit: Any) -> Iterator[Line]:
-    """Tell what all coefficients have in common."""
-    law = "normal" if fit.noise_degrees is None else "sampling error and heavier noise, of degrees"
-    law = "bootstrap draws" if fit.interval_method == "bootstrap" else law
-    yield "fit", f"law of p-values and intervals: {law}", float(fit.noise_degrees or math.nan)
-    told = {
-        "complete rows, as released": fit.complete_rows,
-        "residual variance": fit.error_variance,
-        "ridge that was added, in stored units": fit.ridge if fit.ridged else None,
-        "columns that share the level of intervals": fit.among,
-    }
-    yield from (("fit", rule, float(v)) for rule, v in told.items() if v is not None)
+    of, kind = "eps" if look.mechanism == "matrix-laplace" else "mu^2", getattr(look, "kind", "")
+    yield at, f"share of {of}, {kind or look.mechanism}", look.share
+    limits = zip(_LIMITS[kind or "box"], getattr(look, "limits", ()), strict=True)
+    yield from ((at, rule, limit) for rule, limit in limits)
+    yield from _recorded(at, look, _RECORDED)

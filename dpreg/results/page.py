@@ -13,15 +13,12 @@ import numpy as np
 
 from dpreg.privacy.budget import decimal_string
 from dpreg.results import notes
-from dpreg.results import tables as marks
 from dpreg.results import tables as views
 from dpreg.results.summary import Block, Paragraph, Report
-from dpreg.results.tables import facts, has_errors
+from dpreg.results.tables import facts, has_errors, named
 
 if TYPE_CHECKING:
     from dpreg.results.claim import PrivacyClaim
-
-__all__ = ["contrast", "findings", "page"]
 
 _LONG_FORMULA: Final = 600  # characters
 _SHORT_FORMULA: Final = 190
@@ -36,11 +33,6 @@ def page(result: Any, alpha: float, *, full: bool = False, ratios: bool = False)
     blocks = [*build(result, alpha, ratios=ratios)]
     short = () if full else tuple(_paper(result, alpha))
     return Report(_title(result), result.claim.stamp, tuple(blocks), short)
-
-
-def contrast(result: Any, alpha: float) -> Report:
-    """Describe a test of constraints."""
-    return Report("Test for constraints", result.claim.stamp, (views.contrast(result, alpha),))
 
 
 def _title(result: Any) -> str:
@@ -58,7 +50,7 @@ def _screen(result: Any, alpha: float, *, ratios: bool) -> Iterable[Block]:
     yield Paragraph("Rows", _rows(result, fit))
     yield _cost(result.claim)
     yield from _tables(result, alpha, full=False, ratios=ratios)
-    if fit is not None and (explained := marks.explained(fit, alpha)):
+    if fit is not None and (explained := views.explained(fit, alpha)):
         yield Paragraph("mark", f"{explained}.")
     if errors and (fit is not None or not hasattr(result, "selected")):
         yield Paragraph("noise", "the share of the variance (std err squared) that privacy adds.")
@@ -146,7 +138,7 @@ def _found(result: Any, alpha: float, *, full: bool) -> Iterable[Paragraph]:
     elif result.kind == "classic":
         limits = result.conf_int(alpha).to_numpy()
         told = [
-            f"{_name(label)}{value:.4g} ({low:.4g} to {high:.4g})"
+            f"{named(label)}: {value:.4g} ({low:.4g} to {high:.4g})"
             for label, value, (low, high) in zip(
                 result.params.index, result.params, limits, strict=True
             )
@@ -290,7 +282,3 @@ def _listed(names: Sequence[str], word: str = "and") -> str:
     if len(shown) > 1:
         return f"{', '.join(shown[:-1])} {word} {shown[-1]}"
     return "".join(shown)
-
-
-def _name(label: object) -> str:
-    return f"{', '.join(map(str, label)) if isinstance(label, tuple) else label}: "

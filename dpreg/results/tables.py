@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from dpreg.arrays import Floats
 from dpreg.privacy.budget import decimal_string
 from dpreg.privacy.noise import OBJECTIVE
 from dpreg.results.claim import ReleasedLook
@@ -43,6 +44,11 @@ def has_errors(fit: RegressionResults) -> bool:
     return not fit.bse.isna().all()
 
 
+def named(label: object) -> str:
+    """Return the name of a number, of its group as well where there are groups."""
+    return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+
+
 def coefficients(fit: RegressionResults, alpha: float, *, full: bool) -> Grid:
     """Return the table of coefficients; without errors where there are none.
 
@@ -58,15 +64,14 @@ def coefficients(fit: RegressionResults, alpha: float, *, full: bool) -> Grid:
         more = _both_errors(fit, "sampling\nand cut" if cut else "sampling\nerror")
     else:
         more = [("noise", map(_percent, fit.noise_share)), ("mark", marked, "l")]
-    told = (fit.params, fit.bse, fit.tvalues, fit.pvalues, fit.conf_int(alpha).to_numpy())
-    return _grid(("", fit.exog_names, "l"), *_inference(alpha, *told), *more)
+    told = [fit.params, fit.bse, fit.tvalues, fit.pvalues, fit.conf_int(alpha)]
+    return _grid(("", fit.exog_names, "l"), *_inference(alpha, np.column_stack(told)), *more)
 
 
 def paper(result: Any, alpha: float) -> Grid:
     """Return the table of a paper: coefficients, standard errors and intervals."""
     frame = result.to_frame(alpha)
-    names = [", ".join(map(str, n)) if isinstance(n, tuple) else str(n) for n in frame.index]
-    first = (("", names, "l"), ("coef", _each(frame["coef"], 4)))
+    first = (("", map(named, frame.index), "l"), ("coef", _each(frame["coef"], 4)))
     if frame["std err"].isna().all():
         return _grid(*first)
     errors = ["" if math.isnan(value) else fixed(value) for value in frame["std err"]]
@@ -88,10 +93,7 @@ def ratios(fit: Any, alpha: float) -> Grid:
 def contrast(result: Contrast, alpha: float) -> Grid:
     """Return the table of a test of constraints."""
     table = result.summary_frame(alpha)
-    numbers = table.to_numpy()
-    coef, error, z, p = numbers[:, :4].T
-    told = _inference(alpha, coef, error, z, p, numbers[:, 4:])
-    return _grid(("", map(str, table.index), "l"), *told)
+    return _grid(("", map(str, table.index), "l"), *_inference(alpha, table.to_numpy()))
 
 
 def looks(listed: Sequence[Look | ReleasedLook], *, family: bool) -> list[Block]:
@@ -128,44 +130,33 @@ def _of_look(look: Look | ReleasedLook, family: bool) -> dict[str, str]:
 def terms(result: SelectionResults, *, full: bool = True) -> list[Block]:
     """Return the table of terms, chosen and not, and a line with all groups."""
     shares, errors = dict(result.selection_frequencies), dict(result.frequency_errors)
-    several = result.draws > 1
     grouped = {term for group in result.alternatives for term in group}
-    listed = [*result.kept, *result.candidates]
-    absent = []
-    if len(listed) > _MANY_TERMS:
-        absent = [term for term in listed if shares.get(term) == 0 and term not in grouped]
-        listed = [term for term in listed if term not in absent]
-    often = {t: f"{shares[t]:.2f} ({errors[t]:.2f})" for t in shares} if several else None
-    widths = {term: str(len(result.columns.get(term, (term,)))) for term in listed}
+    every = [*result.kept, *result.candidates]
+    never = [term for term in every if shares.get(term) == 0 and term not in grouped]
+    absent = never if len(every) > _MANY_TERMS else []
+    listed = [term for term in every if term not in absent]
     chosen = dict.fromkeys(grouped, "one of") | dict.fromkeys(result.selected, "yes")
-    every = {"columns": widths if full else None, "frequency (se)": often, **_measures(result)}
-    told = {head: of for head, of in every.items() if of is not None}
+    told: dict[str, Mapping[str, str]] = {}
+    if full:
+        told["columns"] = {term: str(len(result.columns.get(term, (term,)))) for term in listed}
+    if result.draws > 1:
+        told["frequency (se)"] = {t: f"{shares[t]:.2f} ({errors[t]:.2f})" for t in shares}
+    if result.levels:
+        told["level"] = {term: _level(value) for term, value in result.levels.items()}
+        told["se"] = {term: fixed(value, 4) for term, value in result.choice_errors.items()}
+    if result.stabilities:
+        told["stability"] = {term: f"{value:.2f}" for term, value in result.stabilities.items()}
     table = _grid(
         ("term", listed, "l"),
         ("role", ["candidate" if term in shares else "kept" for term in listed], "l"),
         ("selected", [chosen.get(term, "no") for term in listed], "l"),
-        *(
-            (head, [of.get(term, "") for term in listed])
-            for head, of in told.items()
-            if of is not None
-        ),
+        *((head, [of.get(term, "") for term in listed]) for head, of in told.items()),
     )
     blocks: list[Block] = [table]
     if absent:
         blocks.append(Paragraph(f"Never selected ({len(absent)})", ", ".join(absent)))
     lines = ["{" + ", ".join(group) + "}" for group in result.alternatives]
     return [*blocks, *[Paragraph("One of", "; ".join(lines))] * bool(lines)]
-
-
-def _measures(result: SelectionResults) -> dict[str, Mapping[str, str]]:
-    """Return the columns of the table that belong to looks: what they say of each term."""
-    if result.levels:
-        levels = {term: _level(value) for term, value in result.levels.items()}
-        errors = {term: fixed(value, 4) for term, value in result.choice_errors.items()}
-        return {"level": levels, "se": errors}
-    if result.stabilities:
-        return {"stability": {term: f"{value:.2f}" for term, value in result.stabilities.items()}}
-    return {}
 
 
 def _level(value: float) -> str:
@@ -178,12 +169,12 @@ def estimates(result: Estimates, alpha: float, *, full: bool) -> Grid:
     labels = ("", result.labels * lines, "l")
     groups = (result.by or "", [each for each in result.groups for _ in result.labels], "l")
     names = [labels] if not result.groups else [groups, labels][: 1 + (len(result.labels) > 1)]
-    last = _both_errors(result, places=4)
+    last, (low, high) = _both_errors(result, places=4), result.conf_int(alpha).to_numpy().T
     return _grid(
         *names,
         ("share" if result.kind == "histogram" else "coef", _each(result.estimates, 4)),
         ("std err", _each(result.bse, 4)),
-        *_limits(alpha, result.conf_int(alpha).to_numpy(), 4),
+        *zip(_headers(alpha)[-2:], (_each(end, 4) for end in (low, high)), strict=True),
         *(last if full else [("noise", map(_percent, result.noise_share))]),
     )
 
@@ -245,16 +236,12 @@ def _headers(alpha: float) -> tuple[str, ...]:
     return ("coef", "std err", "z", "P>|z|", f"[{alpha / 2:.5g}", f"{1 - alpha / 2:.5g}]")
 
 
-def _inference(alpha: float, coef: Any, error: Any, z: Any, p: Any, limits: Any) -> list[Column]:
-    """Write coefficient, error, z, p-value and limits, each as statsmodels does."""
+def _inference(alpha: float, numbers: Floats) -> list[Column]:
+    """Write coefficient, error, z, p-value and both limits, each as statsmodels does."""
+    coef, error, z, p, low, high = numbers.T
     ratio = (f"{x:.3f}" if abs(x) < 1e5 else f"{x:.3g}" for x in z)
-    told = (_each(coef, 4), _each(error), ratio, (f"{x:.3f}" for x in p))
-    return [*zip(_headers(alpha), told, strict=False), *_limits(alpha, limits)]
-
-
-def _limits(alpha: float, limits: Any, places: int = 3) -> list[Column]:
-    ends = (_each(end, places) for end in limits.T)
-    return list(zip(_headers(alpha)[-2:], ends, strict=True))
+    told = (_each(coef, 4), _each(error), ratio, (f"{x:.3f}" for x in p), _each(low), _each(high))
+    return list(zip(_headers(alpha), told, strict=True))
 
 
 def _both_errors(result: Any, head: str = "sampling\nerror", places: int = 3) -> list[Column]:
