@@ -14,11 +14,9 @@ from __future__ import annotations
 
 import inspect
 import os
-import tomllib
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from importlib import resources
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
@@ -28,7 +26,7 @@ from numpy.typing import ArrayLike
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, NotReleased
 from dpreg.paths import read_text, write_text
-from dpreg.results import inference, notes, page, saved
+from dpreg.results import catalogue, inference, notes, page, saved
 from dpreg.results.claim import PrivacyClaim, ReleaseRecord
 from dpreg.results.saved import Settled
 from dpreg.results.summary import Printed, Summary
@@ -254,17 +252,15 @@ def _of_fit(name: str, told: str | None) -> property:
     return property(lambda result: getattr(result._fitted(name), name), doc=told)
 
 
+@dataclass(frozen=True, slots=True)
 class Withheld:
     """An attribute that is named only to say why it is not released.
 
     Reading it raises `NotReleased`, an AttributeError, so `hasattr` is False.
     """
 
-    __slots__ = ("name", "reason")
-
-    def __init__(self, name: str, reason: str) -> None:
-        self.name = name
-        self.reason = reason
+    name: str
+    reason: str
 
     def __get__(self, instance: object, owner: type | None = None) -> Withheld:
         """Raise, unless looked up on the class."""
@@ -275,8 +271,7 @@ class Withheld:
 
 def withholding(owner: type[_T]) -> type[_T]:
     """Withhold the names that ``withheld.toml`` lists for a class."""
-    text = resources.files("dpreg.results").joinpath("withheld.toml").read_text(encoding="utf-8")
-    for entry in tomllib.loads(text)[owner.__name__]:
+    for entry in catalogue("withheld.toml")[owner.__name__]:
         for name in entry["names"].split():
             setattr(owner, name, Withheld(name, entry["reason"]))
     return owner

@@ -258,13 +258,13 @@ class _Printed:
 
     __slots__ = ()
 
-    def _table(self) -> pd.DataFrame:
+    def summary_frame(self) -> pd.DataFrame:
+        """Return the table that is printed."""
         raise NotImplementedError
 
     def __str__(self) -> str:
-        frame = self._table()
-        stamp = frame.attrs.get("privacy")
-        return frame.to_string() + (f"\n{stamp}" if stamp else "")
+        frame = self.summary_frame()
+        return "\n".join([frame.to_string(), *frame.attrs.values()])
 
     __repr__ = __str__
 
@@ -286,8 +286,6 @@ class WaldTerms(_Printed):
         """Return the table with statsmodels' headings."""
         return self.table.set_axis(["chi2", "P>chi2", "df constraint"], axis=1)
 
-    _table = summary_frame
-
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class PairwiseTests(_Printed):
@@ -307,7 +305,8 @@ class PairwiseTests(_Printed):
     contrast_labels: tuple[str, ...]
     result_frame: pd.DataFrame
 
-    def _table(self) -> pd.DataFrame:
+    def summary_frame(self) -> pd.DataFrame:
+        """Return `result_frame`."""
         return self.result_frame
 
 

@@ -42,7 +42,7 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import chdtri, log_ndtr, ndtr, ndtri, stdtrit
+from scipy.special import chdtri, log_ndtr, logsumexp, ndtr, ndtri, stdtrit
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, shown
@@ -263,13 +263,12 @@ class Truncated:
     def below(self, beta: float) -> float:
         """Return P(T <= estimate | T in the set) at a true value."""
         lower, upper = self.intervals.T
-        parts = _log_mass((lower - beta) / self.se, (upper - beta) / self.se)
-        cut = np.minimum(upper, self.estimate)
-        under = _log_mass((lower - beta) / self.se, (cut - beta) / self.se)
-        under = np.where(cut > lower, under, -np.inf)
-        top = parts.max()
-        whole = np.exp(parts - top).sum()
-        return float(min(np.exp(under - top).sum() / whole, 1.0))
+        cut = np.maximum(np.minimum(upper, self.estimate), lower)
+        whole, under = (
+            logsumexp(_log_mass((lower - beta) / self.se, (ends - beta) / self.se))
+            for ends in (upper, cut)
+        )
+        return float(min(np.exp(under - whole), 1.0))
 
     def solve(self, probability: float) -> float:
         """Return the beta at which `below` is the probability; infinite if none is in reach."""

@@ -10,11 +10,8 @@ All of it is released or public, and is read from what the result holds.
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -25,6 +22,7 @@ from dpreg.columns import Boolean, Categorical, Numeric
 from dpreg.estimation.tuning import TUNING
 from dpreg.privacy.budget import decimal_string
 from dpreg.privacy.noise import OBJECTIVE
+from dpreg.results import catalogue
 from dpreg.results.tables import has_errors, is_picture, mark
 from dpreg.schema import Schema
 
@@ -48,6 +46,7 @@ _RADIUS_USED: Final = 0.9
 """Share of the radius from which on it may have bound the selection."""
 
 Told = Iterator["Note"]
+_NOTES: Final = catalogue("notes.toml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +58,17 @@ class Note:
     text: str
 
 
-@cache
-def _catalogue() -> Mapping[str, Mapping[str, Any]]:
-    text = resources.files("dpreg.results").joinpath("notes.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
-
-
 def _text(name: str, **numbers: Any) -> str:
-    return str(_catalogue()[name]["text"]).format(**numbers)
+    return str(_NOTES[name]["text"]).format(**numbers)
 
 
 def _note(name: str, **numbers: Any) -> Note:
-    return Note(name, _catalogue()[name].get("severe", False), _text(name, **numbers))
+    return Note(name, _NOTES[name].get("severe", False), _text(name, **numbers))
 
 
 def _stored(text: str) -> Note:
     """Return a note that a call wrote."""
-    names = (name for name, entry in _catalogue().items() if entry.get("words", "\0") in text)
+    names = (name for name, entry in _NOTES.items() if entry.get("words", "\0") in text)
     name = next(names, "call")
     return Note(name, name != "call", text)
 

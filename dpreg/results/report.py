@@ -14,11 +14,8 @@ import io
 import json
 import os
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from functools import cache
-from importlib import resources
 from typing import Any, Final
 
 import numpy as np
@@ -26,7 +23,7 @@ import numpy as np
 from dpreg.errors import ArgumentError, printable
 from dpreg.paths import write_text
 from dpreg.privacy.budget import ALL_ROWS, Budget, decimal_string
-from dpreg.results import notes, page
+from dpreg.results import catalogue, notes, packaged, page
 from dpreg.results.base import Released
 from dpreg.results.selection import SelectionResults
 from dpreg.results.summary import Summary
@@ -81,7 +78,7 @@ def report_html(result: Released) -> str:
         for name, part in parts.items()
         if part
     )
-    return _said("page", title=found.title, style=Html(_file("report.css")), body=Html(body))
+    return _said("page", title=found.title, style=Html(packaged("report.css")), body=Html(body))
 
 
 def _head(result: Released, title: str) -> str:
@@ -246,18 +243,9 @@ class Html(str):
     __slots__ = ()
 
 
-def _file(name: str) -> str:
-    return resources.files("dpreg.results").joinpath(name).read_text(encoding="utf-8")
-
-
-@cache
-def _texts() -> Mapping[str, Any]:
-    return tomllib.loads(_file("report.toml"))
-
-
 def _said(*name: str, **parts: Any) -> Html:
     """Return a text of ``report.toml``, with what is put in escaped unless it is HTML."""
-    text: Any = _texts()
+    text: Any = catalogue("report.toml")
     for each in name:
         text = text[each]
     return Html(text.format(**{key: _text(part) for key, part in parts.items()}))

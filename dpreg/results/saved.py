@@ -176,14 +176,13 @@ def _plain_schema(schema: Mapping[str, Any]) -> Any:
 
 
 def _read_schema(value: Any) -> Any:
-    def explicit(spec: Any) -> Any:  # dpreg 0.1 wrote two levels such as "0" and "1" as a list
-        texts = isinstance(spec, list) and all(isinstance(one, str) for one in spec)
-        return {"levels": spec} if texts else spec
-
     if not isinstance(value, dict):
         raise Unreadable("a schema")
+    for name, spec in value.items():  # dpreg 0.1 wrote two levels such as "0" and "1" as a list
+        if isinstance(spec, list) and all(isinstance(one, str) for one in spec):
+            value = {**value, name: {"levels": spec}}
     try:
-        return _plain_schema({name: explicit(spec) for name, spec in value.items()})
+        return _plain_schema(value)
     except DpregError as problem:
         raise Unreadable(f"a schema ({problem})") from None
 

@@ -257,13 +257,12 @@ class SelectionResults(OfFormula):
 
     def _fitted(self, name: str) -> RegressionResults:
         if self.regression is None:
-            if self.best == () and self.by_looks:
-                raise NotReleased(f"{name} is not released: the chosen model has no columns.")
-            raise NotReleased(
-                f"{name} is not released: this call used fit=None, which selects and fits nothing. "
-                f'Call dp_select with fit="auto", or spend more budget on '
-                f"dp_ols({self.selected_formula!r}, ...)."
+            why = (
+                "this call used fit=None, which selects and fits nothing. Call dp_select with "
+                f'fit="auto", or spend more budget on dp_ols({self.selected_formula!r}, ...)'
             )
+            why = "the chosen model has no columns" if self.by_looks and not self.best else why
+            raise NotReleased(f"{name} is not released: {why}.")
         return self.regression
 
 

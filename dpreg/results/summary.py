@@ -57,6 +57,11 @@ class Grid:
     aligns: str
     title: str = ""
 
+    def columns(self, places: Sequence[int]) -> Grid:
+        """Return some of the columns."""
+        heads, *rows = (tuple(row[j] for j in places) for row in (self.headers, *self.rows))
+        return Grid(heads, tuple(rows), "".join(self.aligns[j] for j in places))
+
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
@@ -150,16 +155,14 @@ class Summary:
         stamp = [self.report.stamp.center(_WIDTH).rstrip()] if self.report.stamp else []
         title = textwrap.wrap(printable(self.report.title), _WIDTH)
         lines = [*stamp, *(line.center(_WIDTH).rstrip() for line in title)]
-        in_text = False
+        rule, before = "=" * _WIDTH, None
         for block in self.report.blocks:
-            if not in_text or not isinstance(block, Paragraph):
-                lines.append("=" * _WIDTH)
-            in_text = isinstance(block, Paragraph)
             if isinstance(block, Paragraph):
-                lines.append(_wrapped(block))
+                lines += [rule] * (before is not Paragraph) + [_wrapped(block)]
             else:
-                lines.append(("\n" + "=" * _WIDTH + "\n").join(map(_text_table, _parts(block))))
-        return "\n".join([*lines, "=" * _WIDTH, *stamp])
+                lines += [line for part in _parts(block) for line in (rule, _text_table(part))]
+            before = type(block)
+        return "\n".join([*lines, rule, *stamp])
 
     def as_html(self) -> str:
         """Return the page as an HTML fragment."""
@@ -326,16 +329,7 @@ def _parts(block: Table, width: int = _WIDTH) -> list[Table]:
             room = width - first
         groups[-1].append(column)
         room -= wide + 1
-    if len(groups) == 1:
-        return [block]
-    return [
-        Grid(
-            tuple(block.headers[j] for j in group),
-            tuple(tuple(row[j] for j in group) for row in block.rows),
-            "".join(block.aligns[j] for j in group),
-        )
-        for group in groups
-    ]
+    return [block] if len(groups) == 1 else [block.columns(group) for group in groups]
 
 
 def _wrapped(block: Paragraph) -> str:
