@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pandas as pd
+from scipy.special import chdtrc, ndtri
 
 from dpreg.errors import ArgumentError, NotReleased
-from dpreg.results import inference, notes
+from dpreg.results import inference, notes, plots
 from dpreg.results.base import ERRORS_AS, Released, WithErrors
 from dpreg.results.contrast import WaldTest
 from dpreg.results.saved import Vector
@@ -181,16 +182,13 @@ class ClassicResults(Estimates):
                 return Estimates._limits(self, alpha)
             degrees = max(self.blocks - 1, 1)
             return inference.normal_intervals(self.estimates, self._errors(), alpha, degrees)
+        ends = np.column_stack([self.lower, self.upper])
         if alpha == self.alpha:
-            return np.column_stack([self.lower, self.upper])
-        (wanted, bought) = (
-            inference.normal_intervals(np.zeros(1), np.ones(1), level)[0, 1]
-            for level in (alpha, self.alpha)
-        )
-        factor = wanted / bought
-        ends = np.column_stack([self.lower, self.upper]) - self.estimates[:, None]
+            return ends
+        factor = ndtri(1 - alpha / 2) / ndtri(1 - self.alpha / 2)
+        middle = self.estimates[:, None]
         low, high = notes.ends_of(self).T[:, :, None]
-        stretched = self.estimates[:, None] + factor * ends
+        stretched = middle + factor * (ends - middle)
         return np.asarray(np.clip(stretched, low, high), dtype=np.float64)
 
     @property
@@ -317,9 +315,8 @@ class HistogramResults(Estimates):
         kept = np.arange(counts.size).reshape(shape)[:-1, :-1].ravel()
         apart = (counts / total - np.outer(r, c)).ravel()[kept]
         statistic = float(apart @ np.linalg.solve(covariance[np.ix_(kept, kept)], apart))
-        from scipy.stats import chi2  # slow to import
-
-        return WaldTest(statistic, float(chi2.sf(statistic, kept.size)), kept.size, self.claim)
+        p = float(chdtrc(kept.size, max(statistic, 0.0)))
+        return WaldTest(statistic, p, kept.size, self.claim)
 
     @property
     def density(self) -> pd.Series:
@@ -328,9 +325,7 @@ class HistogramResults(Estimates):
 
     def plot(self, ax: Axes | None = None, alpha: float = 0.05) -> Axes:
         """Draw the histogram with intervals; see `dpreg.results.plots.histogram`."""
-        from dpreg.results import plots as classic_plots
-
-        return classic_plots.histogram(self, ax, alpha)
+        return plots.histogram(self, ax, alpha)
 
     def heights(self, shares: Vector) -> Vector:
         """Divide numbers, one for each bin, by the widths of the bins."""

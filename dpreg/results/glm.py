@@ -172,30 +172,27 @@ class GLMPrediction:
     which: str
     claim: PrivacyClaim
 
-    @property
-    def _mean(self) -> bool:
-        return self.which == "mean"
+    def _at(self, eta: Floats) -> Floats:
+        return inverse_link(self.link, eta) if self.which == "mean" else eta
 
     @property
     def predicted(self) -> Floats:
         """Means, or linear predictors (m,)."""
-        eta = self.combinations.estimates() + self.known
-        return inverse_link(self.link, eta) if self._mean else eta
+        return self._at(self.combinations.estimates() + self.known)
 
     @property
     def se(self) -> Floats:
         """Standard errors (m,): of means by the delta method."""
-        errors = self.combinations.errors()
-        return errors * np.abs(_slope(self.link, self.predicted)) if self._mean else errors
+        slope = np.abs(_slope(self.link, self.predicted)) if self.which == "mean" else 1.0
+        return self.combinations.errors() * slope
 
     def conf_int(self, alpha: float = 0.05) -> Floats:
         """Return intervals (m, 2)."""
-        limits = self.combinations.intervals(alpha) + self.known[:, None]
-        return inverse_link(self.link, limits) if self._mean else limits
+        return self._at(self.combinations.intervals(alpha) + self.known[:, None])
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return predictions, standard errors and limits, indexed as the table."""
-        name, ends = ("mean", "mean_ci") if self._mean else ("linpred", "ci")
+        name, ends = ("mean", "mean_ci") if self.which == "mean" else ("linpred", "ci")
         heads = [name, f"{name}_se", f"{ends}_lower", f"{ends}_upper"]
         table = np.column_stack([self.predicted, self.se, self.conf_int(alpha)])
         return self.claim.marked(pd.DataFrame(table, self.index, heads))

@@ -116,7 +116,8 @@ def coefficients(result: RegressionResults, ax: Axes | None = None, alpha: float
     ]
     side.set_yticks(places, texts)
     side.tick_params(length=0)
-    times = "" if widths is None else f" x half the declared range, in {_unit(result)}"
+    unit = _UNITS[getattr(result, "link", "identity")].format(literal(result.endog_names))
+    times = "" if widths is None else f" x half the declared range, in {unit}"
     wide = np.nanmax(np.abs(ends), initial=0.0, where=np.isfinite(ends)) >= _LONG_NUMBER
     # matplotlib's own power of ten at the end of the axis would cover the label
     axes.xaxis.set_major_formatter("{x:.3g}" if wide else "{x:,.10g}")
@@ -124,11 +125,6 @@ def coefficients(result: RegressionResults, ax: Axes | None = None, alpha: float
     axes.set_xlabel(f"coefficient{times} ({100 * (1 - alpha):g}% interval)")
     title = f"Coefficients for {result.endog_names}, {result.spent}"
     return finish(axes, title, result.claim)
-
-
-def _unit(result: RegressionResults) -> str:
-    """Return what a coefficient is measured in, over half the range of its column."""
-    return _UNITS[getattr(result, "link", "identity")].format(literal(result.endog_names))
 
 
 def plotting() -> Any:

@@ -28,7 +28,7 @@ from dpreg.columns import Boolean, ColumnType, Numeric
 from dpreg.errors import ArgumentError, NotReleased, shown
 from dpreg.formula.design import build_design
 from dpreg.paths import read_text
-from dpreg.results import contrast, inference, page, tables
+from dpreg.results import contrast, inference, page, plots, tables
 from dpreg.results.base import ERRORS_AS, NeverReleased, Released, WithErrors, WithoutRows
 from dpreg.results.claim import Look, ReleasedLook
 from dpreg.results.contrast import Constraints
@@ -542,8 +542,6 @@ class RegressionResults(WithErrors, OfFormula):
 
     def plot(self, ax: Axes | None = None, alpha: float = 0.05) -> Axes:
         """Draw the coefficients with their intervals; see `dpreg.results.plots.coefficients`."""
-        from dpreg.results import plots
-
         return plots.coefficients(self, ax, alpha)
 
     def _index(self) -> pd.Index:

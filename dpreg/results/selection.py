@@ -15,7 +15,7 @@ import pandas as pd
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, NotReleased, shown
-from dpreg.results import inference
+from dpreg.results import inference, plots
 from dpreg.results.base import with_names_of
 from dpreg.results.glm import GLMResults
 from dpreg.results.regression import OfFormula, RegressionResults
@@ -230,8 +230,6 @@ class SelectionResults(OfFormula):
             Coefficients with intervals where there are any, else selection frequencies.
         ax : matplotlib Axes, optional
         """
-        from dpreg.results import plots
-
         kind = kind or ("frequencies" if self.regression is None else "coefficients")
         if kind == "frequencies":
             return plots.frequencies(self, ax)
