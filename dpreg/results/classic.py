@@ -315,8 +315,8 @@ class HistogramResults(Estimates):
         kept = np.arange(counts.size).reshape(shape)[:-1, :-1].ravel()
         apart = (counts / total - np.outer(r, c)).ravel()[kept]
         statistic = float(apart @ np.linalg.solve(covariance[np.ix_(kept, kept)], apart))
-        p = float(chdtrc(kept.size, max(statistic, 0.0)))
-        return WaldTest(statistic, p, kept.size, self.claim)
+        tail = float(chdtrc(kept.size, max(statistic, 0.0)))
+        return WaldTest(statistic, tail, kept.size, self.claim)
 
     @property
     def density(self) -> pd.Series:

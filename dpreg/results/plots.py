@@ -64,7 +64,7 @@ def frequencies(result: SelectionResults, ax: Axes | None = None) -> Axes:
     if open_.any():
         kinds.insert(1, (open_, _PALE, "one of several"))
     for mask, face, label in kinds:
-        dots = {"markerfacecolor": face, "markeredgecolor": _INK, "label": label, "zorder": 3}
+        dots: Any = {"markerfacecolor": face, "markeredgecolor": _INK, "label": label, "zorder": 3}
         axes.plot(values[mask], places[mask], "o", **dots)
     axes.set_xlim(-0.03, 1.03)
     several = f"share of the {result.draws} released draws (bars: 1 binomial se)"

@@ -143,8 +143,8 @@ def _ledger(result: Released) -> str:
         "ledger": place.ledger,
         "entry": place.entry,
         "charged with this release": str(result.spent),
-        "charged up to here": str(Budget(place.spent_eps, place.spent_delta)),
-        "cap": str(Budget(place.cap_eps, place.cap_delta)),
+        "charged up to here": _budget(place.spent_eps, place.spent_delta),
+        "cap": _budget(place.cap_eps, place.cap_delta),
         "head of the chain": place.head,
     }
     width = f"{min(max(share, 0.5), 100):.1f}"
@@ -292,3 +292,7 @@ def _json(value: Any) -> str:
 def _text(text: object) -> str:
     """Escape a text for HTML, control characters too."""
     return text if isinstance(text, Html) else html.escape(printable(str(text)), quote=True)
+
+
+def _budget(eps: str, delta: str) -> str:
+    return str(Budget(Fraction(eps), Fraction(delta)))

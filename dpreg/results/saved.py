@@ -315,12 +315,13 @@ def _codec_of(hint: Any) -> Codec:
     return _built(hint)
 
 
-@cache
-def fields_of(kind: Any) -> Mapping[str, Codec]:
-    """Return the codec of each field of a dataclass, in their order, from its annotations."""
+def _fields(kind: type[Any]) -> Mapping[str, Codec]:
     hints = get_type_hints(kind, include_extras=True)
     return {field.name: _codec_of(hints[field.name]) for field in fields(kind)}
 
+
+fields_of: Final[Callable[[Any], Mapping[str, Codec]]] = cache(_fields)
+"""Return the codec of each field of a dataclass, in their order, from its annotations."""
 
 _CODECS: Final[Mapping[Any, Codec]] = {
     str: _plain_type(str, "text"),

@@ -64,8 +64,9 @@ def coefficients(fit: RegressionResults, alpha: float, *, full: bool) -> Grid:
         more = _both_errors(fit, "sampling\nand cut" if cut else "sampling\nerror")
     else:
         more = [("noise", map(_percent, fit.noise_share)), ("mark", marked, "l")]
-    told = [fit.params, fit.bse, fit.tvalues, fit.pvalues, fit.conf_int(alpha)]
-    return _grid(("", fit.exog_names, "l"), *_inference(alpha, np.column_stack(told)), *more)
+    numbers: list[Any] = [fit.params, fit.bse, fit.tvalues, fit.pvalues, fit.conf_int(alpha)]
+    told = _inference(alpha, np.column_stack(numbers))
+    return _grid(("", fit.exog_names, "l"), *told, *more)
 
 
 def paper(result: Any, alpha: float) -> Grid:
