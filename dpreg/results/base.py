@@ -118,7 +118,7 @@ class Released(Settled, Printed):
         It is one screen, of LaTeX the three columns of a paper; with `full` it has all tables, the
         budget and every note.
         """
-        return Summary(page.page(self, inference.level(alpha), full=full))
+        return page.page(self, inference.level(alpha), full=full)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the JSON holds: plain mappings, lists, strings and numbers."""

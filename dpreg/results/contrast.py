@@ -34,7 +34,7 @@ from dpreg.errors import ArgumentError, shown
 from dpreg.estimation import inference as drawn
 from dpreg.results import inference, tables
 from dpreg.results.claim import PrivacyClaim
-from dpreg.results.summary import Report, Summary
+from dpreg.results.summary import Summary
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,7 +161,7 @@ class Contrast:
     def summary(self, alpha: float = 0.05) -> Summary:
         """Return the printable table."""
         table = tables.contrast(self, inference.level(alpha))
-        return Summary(Report("Test for constraints", self.claim.stamp, (table,)))
+        return Summary("Test for constraints", self.claim.stamp, (table,))
 
     def __str__(self) -> str:
         return self.summary().as_text()

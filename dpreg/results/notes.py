@@ -89,13 +89,8 @@ def of(result: Any, alpha: float = 0.05) -> list[Note]:
 
 def remarks(result: Any) -> tuple[str, ...]:
     """Return what the released numbers say of a result."""
-    fit = fitted(result)
-    if fit is None:
-        told = _of_estimates(result) if result.kind == "classic" else iter(())
-    else:
-        told = _of_fit(result, fit)
-    if hasattr(result, "selected"):
-        told = iter([*_of_choice(result), *([] if fit is None else told)])
+    choice = _of_choice(result) if hasattr(result, "selected") else ()
+    told = (*choice, *_of_fit(result, fitted(result)), *_of_estimates(result))
     return tuple(dict.fromkeys(note.text for note in told))
 
 
@@ -120,18 +115,15 @@ def _told(result: Any, alpha: float) -> Told:
     if hasattr(result, "selected"):
         if result.draws > 1:
             yield _note("frequency", draws=result.draws)
-        if fit is not None:
-            yield from _of_errors(fit, alone=False)
+        yield from _of_errors(fit, alone=False)
         yield from _of_choice(result)
-        if fit is not None:
-            yield from _of_fit(result, fit)
+        yield from _of_fit(result, fit)
         yield from _of_rule(result)
     elif fit is not None:
         yield from _of_fit(result, fit)
         yield from _of_errors(fit, alone=True)
     else:
-        if result.kind == "classic":
-            yield from _of_estimates(result)
+        yield from _of_estimates(result)
         yield _note("picture" if is_picture(result) else "both-errors")
         if not is_picture(result):
             yield _interval(result, alpha)
@@ -139,6 +131,8 @@ def _told(result: Any, alpha: float) -> Told:
 
 def _of_errors(fit: Any, *, alone: bool) -> Told:
     """Say what errors, intervals and looks mean."""
+    if fit is None:
+        return
     linear, given = fit.kind == "regression", bool(fit.conditional or fit.among)
     if has_errors(fit):
         cut = _text("cut") if linear and fit.method == "staged" else ""
@@ -213,6 +207,8 @@ def _of_rule(result: Any) -> Told:
 
 def _of_fit(result: Any, fit: Any) -> Told:
     """Say what the released numbers tell of coefficients."""
+    if fit is None:
+        return
     if fit.complete_rows is not None and result.nobs is not None:
         rows = result.nobs / (2 if fit.fit == "split" else 1)
         kinds = Schema(fit.schema).values()
@@ -295,8 +291,10 @@ def _length(fit: Any) -> float | None:
     return float(lengths.sum() / ((response.hi - response.lo) / 2))
 
 
-def _of_estimates(result: ClassicResults) -> Told:
+def _of_estimates(result: Any) -> Told:
     """Say what the released numbers tell of means and quantiles, and where intervals are rough."""
+    if result.kind != "classic":
+        return
     if result.counts is not None and result.nobs is not None and result.blocks is None:
         yield from _gaps(
             result, float(result.counts.sum()), result.nobs, levels=result.by is not None

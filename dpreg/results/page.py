@@ -14,7 +14,7 @@ import numpy as np
 from dpreg.privacy.budget import decimal_string
 from dpreg.results import notes
 from dpreg.results import tables as views
-from dpreg.results.summary import Block, Paragraph, Report
+from dpreg.results.summary import Block, Paragraph, Summary
 from dpreg.results.tables import facts, has_errors, named
 
 if TYPE_CHECKING:
@@ -27,12 +27,12 @@ _MOST: Final = 8
 _TOO_SMALL: Final = "an effect may be too small to be seen at this budget and number of rows"
 
 
-def page(result: Any, alpha: float, *, full: bool = False, ratios: bool = False) -> Report:
+def page(result: Any, alpha: float, *, full: bool = False, ratios: bool = False) -> Summary:
     """Describe a result: on one screen, or with all that was recorded."""
     build = _whole if full else _screen
     blocks = [*build(result, alpha, ratios=ratios)]
     short = () if full else tuple(_paper(result, alpha))
-    return Report(_title(result), result.claim.stamp, tuple(blocks), short)
+    return Summary(_title(result), result.claim.stamp, tuple(blocks), short)
 
 
 def _title(result: Any) -> str:
@@ -62,11 +62,11 @@ def _screen(result: Any, alpha: float, *, ratios: bool) -> Iterable[Block]:
     yield from (Paragraph("Warning", note.text) for note in severe)
 
 
-def findings(result: Any, alpha: float) -> Report:
+def findings(result: Any, alpha: float) -> Summary:
     """Describe the whole page but for budget and claim, which a report has before."""
     told = [note for note in notes.of(result, alpha) if note.name != "steps"]
     blocks = (*_findings(result, alpha, ratios=False), *_numbered(told))
-    return Report(_title(result), result.claim.stamp, blocks)
+    return Summary(_title(result), result.claim.stamp, blocks)
 
 
 def _whole(result: Any, alpha: float, *, ratios: bool) -> Iterable[Block]:

@@ -109,7 +109,7 @@ class OfFormula(NeverReleased, Released):
             raise ArgumentError("ratios belong to a family; a linear model has none.")
         shown = self._renamed(yname, xname)
         described = page.page(shown, inference.level(alpha), full=full, ratios=ratios)
-        return Summary(described.titled(title))
+        return described if title is None else replace(described, title=title)
 
     def _renamed(self, yname: str | None, xname: Sequence[str] | None) -> Self:
         """Return the same result under other names of the response and of the columns."""

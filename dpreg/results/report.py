@@ -26,7 +26,6 @@ from dpreg.privacy.budget import ALL_ROWS, Budget, decimal_string
 from dpreg.results import catalogue, notes, packaged, page
 from dpreg.results.base import Released
 from dpreg.results.selection import SelectionResults
-from dpreg.results.summary import Summary
 from dpreg.results.tables import has_errors, named
 from dpreg.sources.files import check_not_data
 
@@ -62,7 +61,7 @@ def report_html(result: Released) -> str:
     if not isinstance(result, Released):
         raise ArgumentError(f"a report is made from a result; got {type(result).__name__}.")
     found = page.findings(result, 0.05)
-    summary = {"summary": Html(Summary(found).as_html()), "figures": _figures(result)}
+    summary = {"summary": Html(found.as_html()), "figures": _figures(result)}
     parts = {
         "": _head(result, found.title),
         "What was asked": _asked(result),
