@@ -18,7 +18,7 @@ from dpreg.errors import ArgumentError, shown
 from dpreg.planning.chances import Promise, Situation, least_rows, theorem_41, theorem_42
 from dpreg.privacy.budget import decimal_string
 from dpreg.results.plots import literal, new_axes
-from dpreg.results.summary import Block, Facts, Grid, Paragraph, Report
+from dpreg.results.summary import Block, Facts, Grid, Paragraph, Summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +59,7 @@ _DASHES: Final = ("--", "-.", ":", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)))
 _MARKS: Final = ("s", "^", "D", "v", "x", "+")
 
 
-def report(plan: Any) -> Report:
+def report(plan: Any) -> Summary:
     """Return the page of a plan."""
     facts = plan.facts
     kind = plan.method if facts.chooses else "glm" if facts.family else "fit"
@@ -84,7 +84,7 @@ def report(plan: Any) -> Report:
         blocks.append(Paragraph("Theorem 4.2", told))
     blocks.append(Paragraph("Assumed", f"{_used(plan)} {_assumed(plan, kind)}"))
     title = "Plan of a private " + ("selection" if facts.chooses else "regression")
-    return Report(title, None, tuple(blocks))
+    return Summary(title, None, tuple(blocks))
 
 
 def _facts(plan: Any, kind: str) -> Facts:

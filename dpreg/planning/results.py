@@ -268,7 +268,7 @@ class Planned(Printed):
 
     def summary(self) -> Summary:
         """Return the printable page of the plan."""
-        return Summary(pages.report(self))
+        return pages.report(self)
 
     # ---- the least n or eps ----------------------------------------------------------------------
 

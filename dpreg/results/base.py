@@ -12,20 +12,21 @@ Tested in `tests/results/test_serialize.py` and `tests/results/test_withheld.py`
 
 from __future__ import annotations
 
+import inspect
 import os
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from importlib import resources
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
+from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, NotReleased
 from dpreg.paths import read_text, write_text
-from dpreg.results import inference, notes, page, saved
+from dpreg.results import catalogue, inference, notes, page, saved
 from dpreg.results.claim import PrivacyClaim, ReleaseRecord
 from dpreg.results.saved import Settled
 from dpreg.results.summary import Printed, Summary
@@ -51,6 +52,10 @@ class Released(Settled, Printed):
     """What results of every call hold and do; each class's docstring says what the fields are."""
 
     kind: ClassVar[str]
+    title: ClassVar[str]
+    """What its page is of, with its fields."""
+    subject: ClassVar[str]
+    """The field that says what it is of, in a word or a formula."""
     saved_as: ClassVar[Mapping[str, str]] = {}
     """Keys in files, of fields whose name is not their key."""
 
@@ -107,30 +112,13 @@ class Released(Settled, Printed):
         """Why standard errors are what they are: at, rule, value; a line for each rule."""
         return notes.trace(self)
 
-    @property
-    def noise_share(self) -> pd.Series:
-        """The share of each variance, the squared standard error, that the privacy noise adds."""
-        fit = self._fitted("noise_share")
-        share: pd.Series = (fit.bse_privacy**2 / fit.bse**2).clip(upper=1.0)
-        return self.claim.marked(share)
-
-    def to_frame(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Return the table of a paper: coef, std err, and interval (of level 1 - alpha)."""
-        fit = self._fitted("to_frame")
-        low, high = fit.conf_int(alpha).to_numpy().T
-        known = ~np.isnan(low) & ~np.isnan(high)
-        low, high = np.where(known, (low, high), np.nan)
-        intervals = pd.arrays.IntervalArray.from_arrays(low, high, closed="both")
-        frame = pd.DataFrame({"coef": fit.params, "std err": fit.bse, "interval": intervals})
-        return self.claim.marked(frame)
-
     def summary(self, alpha: float = 0.05, *, full: bool = False) -> Summary:
         """Return the printable page; print it, or see its `as_html`, `as_latex`, `as_csv`.
 
         It is one screen, of LaTeX the three columns of a paper; with `full` it has all tables, the
         budget and every note.
         """
-        return Summary(page.page(self, inference.level(alpha), full=full))
+        return page.page(self, inference.level(alpha), full=full)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the JSON holds: plain mappings, lists, strings and numbers."""
@@ -189,35 +177,90 @@ class Released(Settled, Printed):
 
     def __repr__(self) -> str:
         stamp = f" {self.claim.stamp}" if self.claim.stamp else ""
-        return f"<{type(self).__name__}: {self._subject} ({self.spent}){stamp}>"
-
-    @property
-    def _subject(self) -> str:
-        """What it is of, in a word or a formula."""
-        raise NotImplementedError
-
-    def _fitted(self, name: str) -> Any:
-        """Return what has the estimates, or raise NotReleased of the name."""
-        return self
+        return f"<{type(self).__name__}: {getattr(self, self.subject)} ({self.spent}){stamp}>"
 
     def _repr_latex_(self) -> str:
         return self.summary().as_latex()
 
 
+class WithErrors:
+    """The part of results that have numbers with two kinds of standard error."""
+
+    __slots__ = ()
+
+    claim: PrivacyClaim
+    sampling_errors: Floats
+    privacy_errors: Floats
+
+    def _index(self) -> pd.Index:
+        """Return the names of the numbers."""
+        raise NotImplementedError
+
+    def _series(self, values: ArrayLike) -> pd.Series:
+        return self.claim.marked(pd.Series(values, self._index(), copy=True))
+
+    def _frame(self, values: Floats, columns: Sequence[Hashable] = (0, 1)) -> pd.DataFrame:
+        """Return columns of numbers; by default the ends of intervals."""
+        return self.claim.marked(pd.DataFrame(values, self._index(), list(columns), copy=True))
+
+    @property
+    def bse_sampling(self) -> pd.Series:
+        """Standard errors that sampling alone would give; see `sampling_errors`."""
+        return self._series(self.sampling_errors)
+
+    @property
+    def bse_privacy(self) -> pd.Series:
+        """Standard errors that the privacy noise alone would give."""
+        return self._series(self.privacy_errors)
+
+    @property
+    def noise_share(self) -> pd.Series:
+        """The share of each variance, the squared standard error, that the privacy noise adds."""
+        told: Any = self
+        return self.claim.marked((self.bse_privacy**2 / told.bse**2).clip(upper=1.0))
+
+    def to_frame(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Return the table of a paper: coef, std err, and interval (of level 1 - alpha)."""
+        told: Any = self
+        limits = told.conf_int(alpha).to_numpy().copy()
+        limits[np.isnan(limits).any(axis=1)] = np.nan
+        low, high = limits.T
+        intervals = pd.arrays.IntervalArray.from_arrays(low, high, closed="both")
+        frame = pd.DataFrame({"coef": told.params, "std err": told.bse, "interval": intervals})
+        return self.claim.marked(frame)
+
+
 _T = TypeVar("_T")
 
 
+def with_names_of(kind: type) -> Callable[[type[_T]], type[_T]]:
+    """Give a class the public methods and properties of another that it lacks.
+
+    They are those of what its `_fitted` returns, or raises NotReleased of the name.
+    """
+
+    def given(owner: type[_T]) -> type[_T]:
+        for name, held in inspect.getmembers(kind, lambda x: callable(x) or type(x) is property):
+            if not name.startswith("_") and not hasattr(owner, name):
+                setattr(owner, name, _of_fit(name, held.__doc__))
+        return owner
+
+    return given
+
+
+def _of_fit(name: str, told: str | None) -> property:
+    return property(lambda result: getattr(result._fitted(name), name), doc=told)
+
+
+@dataclass(frozen=True, slots=True)
 class Withheld:
     """An attribute that is named only to say why it is not released.
 
     Reading it raises `NotReleased`, an AttributeError, so `hasattr` is False.
     """
 
-    __slots__ = ("name", "reason")
-
-    def __init__(self, name: str, reason: str) -> None:
-        self.name = name
-        self.reason = reason
+    name: str
+    reason: str
 
     def __get__(self, instance: object, owner: type | None = None) -> Withheld:
         """Raise, unless looked up on the class."""
@@ -228,8 +271,7 @@ class Withheld:
 
 def withholding(owner: type[_T]) -> type[_T]:
     """Withhold the names that ``withheld.toml`` lists for a class."""
-    text = resources.files("dpreg.results").joinpath("withheld.toml").read_text(encoding="utf-8")
-    for entry in tomllib.loads(text)[owner.__name__]:
+    for entry in catalogue("withheld.toml")[owner.__name__]:
         for name in entry["names"].split():
             setattr(owner, name, Withheld(name, entry["reason"]))
     return owner

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from dpreg.errors import ArgumentError
 from dpreg.privacy.budget import Budget, BudgetTable, decimal_string
-from dpreg.privacy.protection import check_contributions, check_neighbors
+from dpreg.privacy.protection import Protection
 from dpreg.results.saved import Matrix, Settled, Vector
 
 if TYPE_CHECKING:
@@ -78,14 +78,11 @@ class PrivacyClaim:
 
     def __post_init__(self) -> None:
         """Reject claims that no mechanism of dpreg could make."""
-        check_neighbors(self.neighbors)
-        check_contributions(self.contributions)
+        protection = Protection(self.neighbors, self.contributions, self.person)
         if self.whole and self.person is None:
             raise ArgumentError("whole needs the person whose rows were summed")
         object.__setattr__(self, "caveats", tuple(self.caveats))
-        # All rows of a person who is named follow one coin: see `Protection.apart`.
-        apart = 1 if self.person is not None else self.contributions
-        spends = BudgetTable(self.spends.spends, apart)
+        spends = BudgetTable(self.spends.spends, protection.apart)
         object.__setattr__(self, "spends", spends)
         _ = spends.total  # a total that promises nothing is refused here, not when printed
 

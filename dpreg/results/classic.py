@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pandas as pd
+from scipy.special import chdtrc, ndtri
 
 from dpreg.errors import ArgumentError, NotReleased
-from dpreg.results import inference, notes
-from dpreg.results.base import ERRORS_AS, Released
+from dpreg.results import inference, notes, plots
+from dpreg.results.base import ERRORS_AS, Released, WithErrors
 from dpreg.results.contrast import WaldTest
 from dpreg.results.saved import Vector
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Estimates(Released):
+class Estimates(WithErrors, Released):
     """The part that estimates of any kind share: numbers with two kinds of standard error."""
 
     saved_as = ERRORS_AS
@@ -52,21 +53,9 @@ class Estimates(Released):
         """Standard errors: sampling error and privacy noise together."""
         return self._series(self._errors())
 
-    @property
-    def bse_sampling(self) -> pd.Series:
-        """Standard errors that sampling alone would give."""
-        return self._series(self.sampling_errors)
-
-    @property
-    def bse_privacy(self) -> pd.Series:
-        """Standard errors that the privacy noise alone would give."""
-        return self._series(self.privacy_errors)
-
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return intervals of level 1 - alpha, columns 0 and 1, sampling and noise included."""
-        return self.claim.marked(
-            pd.DataFrame(self._limits(inference.level(alpha)), index=self._index())
-        )
+        return self._frame(self._limits(inference.level(alpha)))
 
     def _limits(self, alpha: float) -> Vector:
         if (rows := self.share_rows) is not None:
@@ -84,9 +73,6 @@ class Estimates(Released):
         if len(self.labels) == 1:
             return pd.Index(list(self.groups), name=self.by)
         return pd.MultiIndex.from_product([self.groups, self.labels], names=[self.by, None])
-
-    def _series(self, values: Vector) -> pd.Series:
-        return self.claim.marked(pd.Series(values, self._index(), copy=True))
 
     def _errors(self) -> Vector:
         sampling: Vector = self.sampling_errors
@@ -140,6 +126,8 @@ class ClassicResults(Estimates):
     """
 
     kind = "classic"
+    title = "{0.statistic}"
+    subject = "statistic"
     _one_each = ("lower", "upper")
 
     statistic: str
@@ -172,19 +160,19 @@ class ClassicResults(Estimates):
     @property
     def complete_rows(self) -> pd.Series:
         """Released, noisy numbers of complete rows, by group."""
-        if self.counts is None:
-            raise NotReleased(f"complete_rows is not released by this {self.statistic}.")
-        index = pd.Index(list(self.groups) or ["all"], name=self.by)
-        return self.claim.marked(pd.Series(self.counts, index, copy=True))
+        return self._by_group("complete_rows is", self.counts, ["all"])["all"].rename(None)
 
     @property
     def sufficient_statistics(self) -> pd.DataFrame:
         """Released sufficient statistics, a line for each group."""
-        if self.sufficient is None:
-            raise NotReleased(f"sufficient_statistics are not released by this {self.statistic}.")
-        columns = list(self.sufficient_names)
+        named = list(self.sufficient_names)
+        return self._by_group("sufficient_statistics are", self.sufficient, named)
+
+    def _by_group(self, asked: str, values: Vector | None, columns: list[str]) -> pd.DataFrame:
+        if values is None:
+            raise NotReleased(f"{asked} not released by this {self.statistic}.")
         index = pd.Index(list(self.groups) or ["all"], name=self.by)
-        table = self.sufficient.reshape(-1, len(columns)).copy()
+        table = values.reshape(-1, len(columns)).copy()
         return self.claim.marked(pd.DataFrame(table, index, columns))
 
     def _limits(self, alpha: float) -> Vector:
@@ -194,16 +182,13 @@ class ClassicResults(Estimates):
                 return Estimates._limits(self, alpha)
             degrees = max(self.blocks - 1, 1)
             return inference.normal_intervals(self.estimates, self._errors(), alpha, degrees)
+        ends = np.column_stack([self.lower, self.upper])
         if alpha == self.alpha:
-            return np.column_stack([self.lower, self.upper])
-        (wanted, bought) = (
-            inference.normal_intervals(np.zeros(1), np.ones(1), level)[0, 1]
-            for level in (alpha, self.alpha)
-        )
-        factor = wanted / bought
-        ends = np.column_stack([self.lower, self.upper]) - self.estimates[:, None]
+            return ends
+        factor = ndtri(1 - alpha / 2) / ndtri(1 - self.alpha / 2)
+        middle = self.estimates[:, None]
         low, high = notes.ends_of(self).T[:, :, None]
-        stretched = self.estimates[:, None] + factor * ends
+        stretched = middle + factor * (ends - middle)
         return np.asarray(np.clip(stretched, low, high), dtype=np.float64)
 
     @property
@@ -215,10 +200,6 @@ class ClassicResults(Estimates):
         if self.nobs is not None:
             rows = np.minimum(rows, max(self.nobs, 1))
         return np.repeat(rows, len(self.names))
-
-    @property
-    def _subject(self) -> str:
-        return self.statistic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -254,6 +235,8 @@ class HistogramResults(Estimates):
     """
 
     kind = "histogram"
+    title = "histogram: {0.column}"
+    subject = "column"
     _one_each = ("bin_counts", "probabilities")
 
     column: str
@@ -332,9 +315,8 @@ class HistogramResults(Estimates):
         kept = np.arange(counts.size).reshape(shape)[:-1, :-1].ravel()
         apart = (counts / total - np.outer(r, c)).ravel()[kept]
         statistic = float(apart @ np.linalg.solve(covariance[np.ix_(kept, kept)], apart))
-        from scipy.stats import chi2  # slow to import
-
-        return WaldTest(statistic, float(chi2.sf(statistic, kept.size)), kept.size, self.claim)
+        tail = float(chdtrc(kept.size, max(statistic, 0.0)))
+        return WaldTest(statistic, tail, kept.size, self.claim)
 
     @property
     def density(self) -> pd.Series:
@@ -343,9 +325,7 @@ class HistogramResults(Estimates):
 
     def plot(self, ax: Axes | None = None, alpha: float = 0.05) -> Axes:
         """Draw the histogram with intervals; see `dpreg.results.plots.histogram`."""
-        from dpreg.results import plots as classic_plots
-
-        return classic_plots.histogram(self, ax, alpha)
+        return plots.histogram(self, ax, alpha)
 
     def heights(self, shares: Vector) -> Vector:
         """Divide numbers, one for each bin, by the widths of the bins."""
@@ -353,7 +333,3 @@ class HistogramResults(Estimates):
             return shares
         with np.errstate(over="ignore"):  # of bins narrower than 1e-308
             return shares / np.tile(np.diff(self.edges), max(len(self.groups), 1))
-
-    @property
-    def _subject(self) -> str:
-        return self.column

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -33,11 +32,9 @@ from scipy.special import chdtrc
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, shown
 from dpreg.estimation import inference as drawn
-from dpreg.results import inference
+from dpreg.results import inference, tables
 from dpreg.results.claim import PrivacyClaim
-
-if TYPE_CHECKING:
-    from dpreg.results.summary import Summary
+from dpreg.results.summary import Summary
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +69,7 @@ class Combinations:
 
     def errors(self) -> Floats:
         """Return standard errors (m,)."""
-        return inference.combined_errors(self.covariance, self.rows)
+        return inference.root(inference.variances(self.covariance, self.rows))
 
     @np.errstate(over="ignore", invalid="ignore")
     def intervals(self, alpha: float) -> Floats:
@@ -156,24 +153,15 @@ class Contrast:
 
         Rows are named c0, c1, ..., or as `xname` says.
         """
-        lower, upper = self.conf_int(alpha).T
-        table = {
-            "coef": self.effect,
-            "std err": self.sd,
-            "z": self.statistic,
-            "P>|z|": self.pvalue,
-            "Conf. Int. Low": lower,
-            "Conf. Int. Upp.": upper,
-        }
+        heads = ["coef", "std err", "z", "P>|z|", "Conf. Int. Low", "Conf. Int. Upp."]
+        parts = [self.effect, self.sd, self.statistic, self.pvalue, self.conf_int(alpha)]
         names = list(xname) if xname else [f"c{i}" for i in range(len(self.target))]
-        return self.claim.marked(pd.DataFrame(table, index=names))
+        return self.claim.marked(pd.DataFrame(np.column_stack(parts), names, heads))
 
     def summary(self, alpha: float = 0.05) -> Summary:
         """Return the printable table."""
-        from dpreg.results import page
-        from dpreg.results.summary import Summary
-
-        return Summary(page.contrast(self, inference.level(alpha)))
+        table = tables.contrast(self, inference.level(alpha))
+        return Summary("Test for constraints", self.claim.stamp, (table,))
 
     def __str__(self) -> str:
         return self.summary().as_text()
@@ -225,16 +213,11 @@ class Prediction:
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return means, standard errors and both intervals, indexed as the table."""
-        mean, seen = self.conf_int(alpha=alpha), self.conf_int(obs=True, alpha=alpha)
-        table = {
-            "mean": self.predicted_mean,
-            "mean_se": self.se_mean,
-            "mean_ci_lower": mean[:, 0],
-            "mean_ci_upper": mean[:, 1],
-            "obs_ci_lower": seen[:, 0],
-            "obs_ci_upper": seen[:, 1],
-        }
-        return self.claim.marked(pd.DataFrame(table, index=self.index))
+        ends = [self.conf_int(obs, alpha) for obs in (False, True)]
+        limits = [f"{of}_ci_{end}" for of in ("mean", "obs") for end in ("lower", "upper")]
+        heads = ["mean", "mean_se", *limits]
+        table = np.column_stack([self.predicted_mean, self.se_mean, *ends])
+        return self.claim.marked(pd.DataFrame(table, self.index, heads))
 
     def __repr__(self) -> str:
         """Name what it is; the rows of the table and what is predicted for them stay out."""
@@ -275,13 +258,13 @@ class _Printed:
 
     __slots__ = ()
 
-    def _table(self) -> pd.DataFrame:
+    def summary_frame(self) -> pd.DataFrame:
+        """Return the table that is printed."""
         raise NotImplementedError
 
     def __str__(self) -> str:
-        frame = self._table()
-        stamp = frame.attrs.get("privacy")
-        return frame.to_string() + (f"\n{stamp}" if stamp else "")
+        frame = self.summary_frame()
+        return "\n".join([frame.to_string(), *frame.attrs.values()])
 
     __repr__ = __str__
 
@@ -303,8 +286,6 @@ class WaldTerms(_Printed):
         """Return the table with statsmodels' headings."""
         return self.table.set_axis(["chi2", "P>chi2", "df constraint"], axis=1)
 
-    _table = summary_frame
-
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class PairwiseTests(_Printed):
@@ -324,7 +305,8 @@ class PairwiseTests(_Printed):
     contrast_labels: tuple[str, ...]
     result_frame: pd.DataFrame
 
-    def _table(self) -> pd.DataFrame:
+    def summary_frame(self) -> pd.DataFrame:
+        """Return `result_frame`."""
         return self.result_frame
 
 
@@ -420,30 +402,18 @@ def linear_constraints(constraints: Constraints, names: Sequence[str]) -> tuple[
     """
     texts = [constraints] if isinstance(constraints, str) else constraints
     if isinstance(texts, list | tuple) and texts and all(isinstance(one, str) for one in texts):
-        return _read(", ".join(texts), names)
-    left, right = constraints if isinstance(constraints, tuple) else (constraints, 0.0)
-    try:
-        matrix = np.atleast_2d(np.asarray(left, dtype=np.float64))
-        target = np.broadcast_to(np.asarray(right, dtype=np.float64), (len(matrix),)).copy()
-    except (TypeError, ValueError):
-        raise ArgumentError("constraints must be text, an array, or a tuple (R, q)") from None
-    if matrix.ndim != 2 or matrix.shape[1] != len(names):
-        raise ArgumentError(
-            f"a constraint needs one number for each of the {len(names)} coefficients, "
-            f"got {matrix.shape[-1]}"
-        )
-    return matrix, target
-
-
-def _read(text: str, names: Sequence[str]) -> tuple[Floats, Floats]:
+        constraints = ", ".join(texts)
+    elif isinstance(constraints, tuple) and len(constraints) == 2:  # one q may stand for all rows
+        matrix = np.atleast_2d(constraints[0])
+        constraints = matrix, np.resize(constraints[1], np.shape(constraints[1]) or len(matrix))
     try:
         with np.errstate(all="raise"):
-            found = DesignInfo(list(names)).linear_constraint(text)
-    except (PatsyError, ArithmeticError, IndexError) as problem:  # it gives up on "" by IndexError
-        told = isinstance(problem, PatsyError)
+            found = DesignInfo(list(names)).linear_constraint(constraints)
+    except (PatsyError, ArithmeticError, IndexError, TypeError, ValueError) as problem:
+        told = isinstance(problem, PatsyError | ValueError)  # it gives up on "" by IndexError
         reason = str(problem).partition("\n")[0] if told else "it is not a linear expression"
         raise ArgumentError(
-            f"constraint {text[:200]!r} cannot be read: {reason[:200]}; "
+            f"constraint {str(constraints)[:200]!r} cannot be read: {reason[:200]}; "
             f"the coefficients are {', '.join(names)}"
         ) from None
     return np.asarray(found.coefs, dtype=np.float64), found.constants.ravel()

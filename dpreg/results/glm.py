@@ -6,7 +6,7 @@ Tested in `tests/api/test_glm.py`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 import pandas as pd
@@ -14,11 +14,10 @@ import pandas as pd
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, shown
 from dpreg.looks.families import exp
-from dpreg.results import inference
 from dpreg.results.base import withholding
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.contrast import Combinations
-from dpreg.results.regression import RegressionResults, StatsmodelsNames
+from dpreg.results.regression import RegressionResults
 from dpreg.results.tables import RATIOS
 
 LINKS: Final = ("logit", "log")
@@ -49,48 +48,9 @@ def _slope(link: str, mean: Floats) -> Floats:
     return mean if link == "log" else np.asarray(mean * (1 - mean))
 
 
-class FamilyNames(StatsmodelsNames):
-    """The names whose meaning for a family is another, of coefficients and of a selection alike."""
-
-    __slots__ = ()
-
-    def predict(self, exog: pd.DataFrame | None = None, which: str = "mean") -> pd.Series:
-        """Return predictions for the rows of a table: its index kept, NaN where a row has one.
-
-        Parameters
-        ----------
-        exog : DataFrame
-            A table of the analyst's own, with the raw columns of the formula and the offset.
-        which : {"mean", "linear"}
-            The mean, or the linear predictor.
-        """
-        fit: Any = self._predicting()
-        rows, known = fit._predictors(exog, which)
-        eta = inference.combined(rows.to_numpy(dtype=np.float64), fit.coefficients) + known
-        values = inverse_link(fit.link, eta) if which == "mean" else eta
-        return self.claim.marked(pd.Series(values, index=rows.index))
-
-    def get_prediction(  # type: ignore[override]
-        self, exog: pd.DataFrame | None = None, which: str = "mean"
-    ) -> GLMPrediction:
-        """Return predictions with standard errors; see `GLMPrediction.summary_frame`."""
-        fit: Any = self._given("get_prediction")
-        rows, known = fit._predictors(exog, which)
-        combinations = fit.combinations(rows.to_numpy(dtype=np.float64))
-        return GLMPrediction(combinations, known, rows.index, fit.link, which, fit.claim)
-
-    def ratios(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Return exp of the coefficients with intervals: odds ratios, or ratios of rates."""
-        fit: Any = self._fitted("ratios")
-        table = np.column_stack([fit.params.to_numpy(), fit.conf_int(alpha).to_numpy()])
-        with np.errstate(over="ignore"):
-            frame = pd.DataFrame(np.exp(table), list(fit.exog_names), [RATIOS[fit.link], 0, 1])
-        return self.claim.marked(frame)
-
-
 @withholding
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class GLMResults(FamilyNames, RegressionResults):
+class GLMResults(RegressionResults):
     """Coefficients of a generalised linear model, released with differential privacy.
 
     What `RegressionResults` has holds here too, except for what belongs to linear models. Where no
@@ -121,6 +81,7 @@ class GLMResults(FamilyNames, RegressionResults):
     """
 
     kind: ClassVar[str] = "glm"
+    title = "{0.family} regression: {0.endog_names}"
 
     family: str
     link: str
@@ -134,26 +95,55 @@ class GLMResults(FamilyNames, RegressionResults):
         if self.link not in LINKS:
             raise ArgumentError(f"link must be one of {LINKS}")
 
+    def predict(self, exog: pd.DataFrame | None = None, which: str = "mean") -> pd.Series:
+        """Return predictions for the rows of a table: its index kept, NaN where a row has one.
+
+        Parameters
+        ----------
+        exog : DataFrame
+            A table of the analyst's own, with the raw columns of the formula and the offset.
+        which : {"mean", "linear"}
+            The mean, or the linear predictor.
+        """
+        return self._predicted(exog, _checked(which))
+
+    def get_prediction(  # type: ignore[override]
+        self, exog: pd.DataFrame | None = None, which: str = "mean"
+    ) -> GLMPrediction:
+        """Return predictions with standard errors; see `GLMPrediction.summary_frame`."""
+        self._together("get_prediction")
+        rows, known = self._predictors(exog)
+        combinations = self.combinations(rows.to_numpy(dtype=np.float64))
+        return GLMPrediction(
+            combinations, known, rows.index, self.link, _checked(which), self.claim
+        )
+
+    def ratios(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Return exp of the coefficients with intervals: odds ratios, or ratios of rates."""
+        table = np.column_stack([self.params.to_numpy(), self.conf_int(alpha).to_numpy()])
+        with np.errstate(over="ignore"):
+            return self._frame(np.exp(table), [RATIOS[self.link], 0, 1])
+
     def _lacks(self, field: str) -> str:
         if field == "explained":
             return "it belongs to linear models"
         return RegressionResults._lacks(self, field)
 
-    def _predictors(self, exog: pd.DataFrame | None, which: str) -> tuple[pd.DataFrame, Floats]:
-        """Return the design's rows of a table, and what the offset adds to their predictors."""
-        if which not in WHICH:
-            raise ArgumentError(f"which must be one of {WHICH}, got {shown(which)}")
-        rows = self._rows(exog)
-        if self.offset is None:
-            return rows, np.zeros(len(rows))
-        known = self._rows(exog, (self.offset,))
-        return rows, known.to_numpy(dtype=np.float64)[:, 0]
+    def _predictors(self, exog: pd.DataFrame | None) -> tuple[pd.DataFrame, Floats]:
+        rows, known = RegressionResults._predictors(self, exog)
+        if self.offset is not None:
+            known = self._rows(exog, (self.offset,)).to_numpy(dtype=np.float64)[:, 0]
+        return rows, known
 
-    def _means(self, exog: pd.DataFrame) -> tuple[Floats, Floats]:
-        rows, known = self._predictors(exog, "mean")
-        X = rows.to_numpy(dtype=np.float64)
-        means = inverse_link(self.link, inference.combined(X, self.coefficients) + known)
-        return means, _slope(self.link, means)[:, None] * X
+    def _mean(self, eta: Floats) -> tuple[Floats, Floats]:
+        mean = inverse_link(self.link, eta)
+        return mean, _slope(self.link, mean)
+
+
+def _checked(which: str) -> str:
+    if which not in WHICH:
+        raise ArgumentError(f"which must be one of {WHICH}, got {shown(which)}")
+    return which
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -182,38 +172,30 @@ class GLMPrediction:
     which: str
     claim: PrivacyClaim
 
-    @property
-    def _mean(self) -> bool:
-        return self.which == "mean"
+    def _at(self, eta: Floats) -> Floats:
+        return inverse_link(self.link, eta) if self.which == "mean" else eta
 
     @property
     def predicted(self) -> Floats:
         """Means, or linear predictors (m,)."""
-        eta = self.combinations.estimates() + self.known
-        return inverse_link(self.link, eta) if self._mean else eta
+        return self._at(self.combinations.estimates() + self.known)
 
     @property
     def se(self) -> Floats:
         """Standard errors (m,): of means by the delta method."""
-        errors = self.combinations.errors()
-        return errors * np.abs(_slope(self.link, self.predicted)) if self._mean else errors
+        slope = np.abs(_slope(self.link, self.predicted)) if self.which == "mean" else 1.0
+        return self.combinations.errors() * slope
 
     def conf_int(self, alpha: float = 0.05) -> Floats:
         """Return intervals (m, 2)."""
-        limits = self.combinations.intervals(alpha) + self.known[:, None]
-        return inverse_link(self.link, limits) if self._mean else limits
+        return self._at(self.combinations.intervals(alpha) + self.known[:, None])
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return predictions, standard errors and limits, indexed as the table."""
-        names = "mean" if self._mean else "linpred"
-        low, high = self.conf_int(alpha).T
-        table = {
-            names: self.predicted,
-            f"{names}_se": self.se,
-            f"{names}_ci_lower" if self._mean else "ci_lower": low,
-            f"{names}_ci_upper" if self._mean else "ci_upper": high,
-        }
-        return self.claim.marked(pd.DataFrame(table, index=self.index))
+        name, ends = ("mean", "mean_ci") if self.which == "mean" else ("linpred", "ci")
+        heads = [name, f"{name}_se", f"{ends}_lower", f"{ends}_upper"]
+        table = np.column_stack([self.predicted, self.se, self.conf_int(alpha)])
+        return self.claim.marked(pd.DataFrame(table, self.index, heads))
 
     def __repr__(self) -> str:
         """Name what it is; the rows of the table and what is predicted for them stay out."""

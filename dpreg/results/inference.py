@@ -42,7 +42,7 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import chdtri, log_ndtr, ndtr, ndtri, stdtrit
+from scipy.special import chdtri, log_ndtr, logsumexp, ndtr, ndtri, stdtrit
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, shown
@@ -79,11 +79,8 @@ def level(alpha: object) -> float:
 def places(cols: ArrayLike, size: int) -> NDArray[np.intp]:
     """Return the places of wanted coefficients, checked to lie among `size`."""
     found = np.atleast_1d(np.asarray(cols))
-    if (
-        found.ndim != 1
-        or found.dtype.kind not in "iu"
-        or not ((-size <= found) & (found < size)).all()
-    ):
+    whole = found.ndim == 1 and found.dtype.kind in "iu"
+    if not whole or not ((-size <= found) & (found < size)).all():
         raise ArgumentError(f"cols must hold places between 0 and {size - 1}.")
     return found.astype(np.intp)
 
@@ -104,12 +101,6 @@ def combined(combinations: Floats, params: Floats) -> Floats:
     for column, weight in zip(combinations.T, params, strict=True):
         total += column * weight
     return total
-
-
-@np.errstate(over="ignore", invalid="ignore")
-def combined_errors(covariance: Floats, combinations: Floats) -> Floats:
-    """Return the standard errors of rows r'beta of `combinations` (m x p): sqrt(r' V r)."""
-    return root(variances(covariance, combinations))
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -269,21 +260,15 @@ class Truncated:
         if self.intervals.ndim != 2 or not len(self.intervals) or self.intervals.shape[1] != 2:
             raise ArgumentError("intervals must have two columns")
 
-    @property
-    def free(self) -> bool:
-        """Whether every value would have been seen."""
-        return bool(np.isneginf(self.intervals[0, 0]) and np.isposinf(self.intervals[0, 1]))
-
     def below(self, beta: float) -> float:
         """Return P(T <= estimate | T in the set) at a true value."""
         lower, upper = self.intervals.T
-        parts = _log_mass((lower - beta) / self.se, (upper - beta) / self.se)
-        cut = np.minimum(upper, self.estimate)
-        under = _log_mass((lower - beta) / self.se, (cut - beta) / self.se)
-        under = np.where(cut > lower, under, -np.inf)
-        top = parts.max()
-        whole = np.exp(parts - top).sum()
-        return float(min(np.exp(under - top).sum() / whole, 1.0))
+        cut = np.maximum(np.minimum(upper, self.estimate), lower)
+        whole, under = (
+            logsumexp(_log_mass((lower - beta) / self.se, (ends - beta) / self.se))
+            for ends in (upper, cut)
+        )
+        return float(min(np.exp(under - whole), 1.0))
 
     def solve(self, probability: float) -> float:
         """Return the beta at which `below` is the probability; infinite if none is in reach."""
@@ -292,17 +277,15 @@ class Truncated:
         reach = 1.0
         while reach <= _FARTHEST:
             low, high = self.estimate - reach * self.se, self.estimate + reach * self.se
-            at_low, at_high = self.below(low), self.below(high)
-            if at_low >= probability >= at_high:
-                return float(
-                    brentq(lambda b: self.below(b) - probability, low, high, xtol=1e-9 * self.se)
-                )
+            if self.below(low) >= probability >= self.below(high):
+                above = lambda beta: self.below(beta) - probability  # noqa: E731
+                return float(brentq(above, low, high, xtol=1e-9 * self.se))
             reach *= 2.0
-        return -np.inf if at_low < probability else np.inf
+        return -np.inf if self.below(low) < probability else np.inf
 
     def center(self) -> float:
         """Return the median-unbiased estimate."""
-        return self.estimate if self.free else self.solve(0.5)
+        return self.solve(0.5)
 
     def interval(self, level: float) -> tuple[float, float]:
         """Return the equal-tailed interval that misses the truth with probability `level`."""

@@ -10,11 +10,8 @@ All of it is released or public, and is read from what the result holds.
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
-from importlib import resources
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -25,6 +22,7 @@ from dpreg.columns import Boolean, Categorical, Numeric
 from dpreg.estimation.tuning import TUNING
 from dpreg.privacy.budget import decimal_string
 from dpreg.privacy.noise import OBJECTIVE
+from dpreg.results import catalogue
 from dpreg.results.tables import has_errors, is_picture, mark
 from dpreg.schema import Schema
 
@@ -48,6 +46,7 @@ _RADIUS_USED: Final = 0.9
 """Share of the radius from which on it may have bound the selection."""
 
 Told = Iterator["Note"]
+_NOTES: Final = catalogue("notes.toml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +58,17 @@ class Note:
     text: str
 
 
-@cache
-def _catalogue() -> Mapping[str, Mapping[str, Any]]:
-    text = resources.files("dpreg.results").joinpath("notes.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
-
-
 def _text(name: str, **numbers: Any) -> str:
-    return str(_catalogue()[name]["text"]).format(**numbers)
+    return str(_NOTES[name]["text"]).format(**numbers)
 
 
 def _note(name: str, **numbers: Any) -> Note:
-    return Note(name, _catalogue()[name].get("severe", False), _text(name, **numbers))
+    return Note(name, _NOTES[name].get("severe", False), _text(name, **numbers))
 
 
 def _stored(text: str) -> Note:
     """Return a note that a call wrote."""
-    names = (name for name, entry in _catalogue().items() if entry.get("words", "\0") in text)
+    names = (name for name, entry in _NOTES.items() if entry.get("words", "\0") in text)
     name = next(names, "call")
     return Note(name, name != "call", text)
 
@@ -96,13 +89,8 @@ def of(result: Any, alpha: float = 0.05) -> list[Note]:
 
 def remarks(result: Any) -> tuple[str, ...]:
     """Return what the released numbers say of a result."""
-    fit = fitted(result)
-    if fit is None:
-        told = _of_estimates(result) if result.kind == "classic" else iter(())
-    else:
-        told = _of_fit(result, fit)
-    if hasattr(result, "selected"):
-        told = iter([*_of_choice(result), *([] if fit is None else told)])
+    choice = _of_choice(result) if hasattr(result, "selected") else ()
+    told = (*choice, *_of_fit(result, fitted(result)), *_of_estimates(result))
     return tuple(dict.fromkeys(note.text for note in told))
 
 
@@ -127,18 +115,15 @@ def _told(result: Any, alpha: float) -> Told:
     if hasattr(result, "selected"):
         if result.draws > 1:
             yield _note("frequency", draws=result.draws)
-        if fit is not None:
-            yield from _of_errors(fit, alone=False)
+        yield from _of_errors(fit, alone=False)
         yield from _of_choice(result)
-        if fit is not None:
-            yield from _of_fit(result, fit)
+        yield from _of_fit(result, fit)
         yield from _of_rule(result)
     elif fit is not None:
         yield from _of_fit(result, fit)
         yield from _of_errors(fit, alone=True)
     else:
-        if result.kind == "classic":
-            yield from _of_estimates(result)
+        yield from _of_estimates(result)
         yield _note("picture" if is_picture(result) else "both-errors")
         if not is_picture(result):
             yield _interval(result, alpha)
@@ -146,6 +131,8 @@ def _told(result: Any, alpha: float) -> Told:
 
 def _of_errors(fit: Any, *, alone: bool) -> Told:
     """Say what errors, intervals and looks mean."""
+    if fit is None:
+        return
     linear, given = fit.kind == "regression", bool(fit.conditional or fit.among)
     if has_errors(fit):
         cut = _text("cut") if linear and fit.method == "staged" else ""
@@ -220,6 +207,8 @@ def _of_rule(result: Any) -> Told:
 
 def _of_fit(result: Any, fit: Any) -> Told:
     """Say what the released numbers tell of coefficients."""
+    if fit is None:
+        return
     if fit.complete_rows is not None and result.nobs is not None:
         rows = result.nobs / (2 if fit.fit == "split" else 1)
         kinds = Schema(fit.schema).values()
@@ -302,8 +291,10 @@ def _length(fit: Any) -> float | None:
     return float(lengths.sum() / ((response.hi - response.lo) / 2))
 
 
-def _of_estimates(result: ClassicResults) -> Told:
+def _of_estimates(result: Any) -> Told:
     """Say what the released numbers tell of means and quantiles, and where intervals are rough."""
+    if result.kind != "classic":
+        return
     if result.counts is not None and result.nobs is not None and result.blocks is None:
         yield from _gaps(
             result, float(result.counts.sum()), result.nobs, levels=result.by is not None
@@ -347,10 +338,13 @@ def _interval(result: Any, alpha: float) -> Note:
     return _note("interval-normal" if result.share_rows is None else "interval-of-ones")
 
 
+_MOST: Final = 6  # by definition
+"""Names that a sentence lists."""
+
+
 def _listed(names: list[str]) -> str:
-    most = 6  # by definition: names in a sentence
-    shown = ", ".join(names[:most])
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+    more = f" and {len(names) - _MOST} more" * (len(names) > _MOST)
+    return ", ".join(names[:_MOST]) + more
 
 
 _LIMITS: Final = {
@@ -368,63 +362,64 @@ _RECORDED: Final = {
     "weight": "mean weight of a row",
 }
 """What looks record, in words; of 0.2's looks the latter ones."""
-Line = tuple[str, str, float]
+_OF_FIT: Final = {
+    "complete_rows": "complete rows, as released",
+    "error_variance": "residual variance",
+    "ridge": "ridge that was added, in stored units",
+    "among": "columns that share the level of intervals",
+}
+Line = tuple[str, str, Any]
 
 
 def trace(result: Any) -> pd.DataFrame:
     """Return a line for each rule: what it is at, the rule, and its number; NaN where none is."""
-    lines = list(_lines(result))
-    frame: pd.DataFrame = result.claim.marked(pd.DataFrame(lines, columns=["at", "rule", "value"]))
-    return frame
+    frame = pd.DataFrame(list(_lines(result)), columns=["at", "rule", "value"])
+    told: pd.DataFrame = result.claim.marked(frame.astype({"value": float}))
+    return told
 
 
 def _lines(result: Any) -> Iterator[Line]:
     claim, fit = result.claim, fitted(result)
     for spend in claim.spends:
-        yield spend.step, f"eps of {spend.mechanism} noise", float(spend.budget.eps)
-        yield spend.step, f"delta of {spend.mechanism} noise", float(spend.budget.delta)
-    most = math.inf if claim.whole else float(claim.contributions)
+        yield spend.step, f"eps of {spend.mechanism} noise", spend.budget.eps
+        yield spend.step, f"delta of {spend.mechanism} noise", spend.budget.delta
+    most = math.inf if claim.whole else claim.contributions
     yield "person", f"rows that count, under {claim.neighbors}", most
     for holder in (result, *([] if fit in (None, result) else [fit])):
         for name in ("looks", "releases"):
             for place, look in enumerate(getattr(holder, name, ()), 1):
                 yield from _of_look(f"look {place}", look)
     if fit is not None:
-        yield from _of_fit_trace(fit)
+        law = (
+            "normal"
+            if fit.noise_degrees is None
+            else "sampling error and heavier noise, of degrees"
+        )
+        law = "bootstrap draws" if fit.interval_method == "bootstrap" else law
+        yield "fit", f"law of p-values and intervals: {law}", fit.noise_degrees or math.nan
+        yield from _recorded("fit", fit if fit.ridged else replace(fit, ridge=None), _OF_FIT)
     elif hasattr(result, "selected"):
         return
     told = result if fit is None else fit
-    parts = zip(told.bse.index, told.bse, told.bse_sampling, told.bse_privacy, strict=True)
     weak = getattr(told, "weak", {})
-    for label, *errors in parts:
-        rules = ("std err", "sampling error", "privacy noise")
-        yield from ((str(label), rule, float(e)) for rule, e in zip(rules, errors, strict=True))
+    errors = zip(told.bse.index, told.bse, told.bse_sampling, told.bse_privacy, strict=True)
+    for label, both, sampling, privacy in errors:
+        yield str(label), "std err", both
+        yield str(label), "sampling error", sampling
+        yield str(label), "privacy noise", privacy
         if label in weak:
             yield str(label), f"mark: {mark(weak[label])}", math.nan
-    severe = (note for note in of(result) if note.severe)
-    yield from (("notes", note.name, math.nan) for note in severe)
+    yield from (("notes", note.name, math.nan) for note in of(result) if note.severe)
+
+
+def _recorded(at: str, holder: Any, rules: Mapping[str, str]) -> Iterator[Line]:
+    told = ((rule, getattr(holder, name, None)) for name, rule in rules.items())
+    yield from ((at, rule, value) for rule, value in told if value is not None)
 
 
 def _of_look(at: str, look: Any) -> Iterator[Line]:
-    of = "eps" if look.mechanism == "matrix-laplace" else "mu^2"
-    yield at, f"share of {of}, {getattr(look, 'kind', look.mechanism)}", float(look.share)
-    limits = zip(_LIMITS[getattr(look, "kind", "box")], getattr(look, "limits", ()), strict=True)
-    for rule, limit in limits:
-        yield at, rule, float(limit)
-    for name, rule in _RECORDED.items():
-        if (value := getattr(look, name, None)) is not None:
-            yield at, rule, float(value)
-
-
-def _of_fit_trace(fit: Any) -> Iterator[Line]:
-    """Tell what all coefficients have in common."""
-    law = "normal" if fit.noise_degrees is None else "sampling error and heavier noise, of degrees"
-    law = "bootstrap draws" if fit.interval_method == "bootstrap" else law
-    yield "fit", f"law of p-values and intervals: {law}", float(fit.noise_degrees or math.nan)
-    told = {
-        "complete rows, as released": fit.complete_rows,
-        "residual variance": fit.error_variance,
-        "ridge that was added, in stored units": fit.ridge if fit.ridged else None,
-        "columns that share the level of intervals": fit.among,
-    }
-    yield from (("fit", rule, float(v)) for rule, v in told.items() if v is not None)
+    of, kind = "eps" if look.mechanism == "matrix-laplace" else "mu^2", getattr(look, "kind", "")
+    yield at, f"share of {of}, {kind or look.mechanism}", look.share
+    limits = zip(_LIMITS[kind or "box"], getattr(look, "limits", ()), strict=True)
+    yield from ((at, rule, limit) for rule, limit in limits)
+    yield from _recorded(at, look, _RECORDED)

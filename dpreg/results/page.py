@@ -13,15 +13,12 @@ import numpy as np
 
 from dpreg.privacy.budget import decimal_string
 from dpreg.results import notes
-from dpreg.results import tables as marks
 from dpreg.results import tables as views
-from dpreg.results.summary import Block, Paragraph, Report
-from dpreg.results.tables import facts, has_errors
+from dpreg.results.summary import Block, Paragraph, Summary
+from dpreg.results.tables import facts, has_errors, named
 
 if TYPE_CHECKING:
     from dpreg.results.claim import PrivacyClaim
-
-__all__ = ["contrast", "findings", "page"]
 
 _LONG_FORMULA: Final = 600  # characters
 _SHORT_FORMULA: Final = 190
@@ -30,32 +27,16 @@ _MOST: Final = 8
 _TOO_SMALL: Final = "an effect may be too small to be seen at this budget and number of rows"
 
 
-def page(result: Any, alpha: float, *, full: bool = False, ratios: bool = False) -> Report:
+def page(result: Any, alpha: float, *, full: bool = False, ratios: bool = False) -> Summary:
     """Describe a result: on one screen, or with all that was recorded."""
     build = _whole if full else _screen
     blocks = [*build(result, alpha, ratios=ratios)]
     short = () if full else tuple(_paper(result, alpha))
-    return Report(_title(result), result.claim.stamp, tuple(blocks), short)
-
-
-def contrast(result: Any, alpha: float) -> Report:
-    """Describe a test of constraints."""
-    return Report("Test for constraints", result.claim.stamp, (views.contrast(result, alpha),))
+    return Summary(_title(result), result.claim.stamp, tuple(blocks), short)
 
 
 def _title(result: Any) -> str:
-    match result.kind:
-        case "regression":
-            return f"Private linear regression: {result.endog_names}"
-        case "glm":
-            return f"Private {result.family} regression: {result.endog_names}"
-        case "selection":
-            return f"Private variable selection: {result.response}"
-        case "glm-selection":
-            return f"Private variable selection, {result.family} regression: {result.response}"
-        case "histogram":
-            return f"Private histogram: {result.column}"
-    return f"Private {result.statistic}"
+    return f"Private {result.title.format(result)}"
 
 
 def _screen(result: Any, alpha: float, *, ratios: bool) -> Iterable[Block]:
@@ -69,7 +50,7 @@ def _screen(result: Any, alpha: float, *, ratios: bool) -> Iterable[Block]:
     yield Paragraph("Rows", _rows(result, fit))
     yield _cost(result.claim)
     yield from _tables(result, alpha, full=False, ratios=ratios)
-    if fit is not None and (explained := marks.explained(fit, alpha)):
+    if fit is not None and (explained := views.explained(fit, alpha)):
         yield Paragraph("mark", f"{explained}.")
     if errors and (fit is not None or not hasattr(result, "selected")):
         yield Paragraph("noise", "the share of the variance (std err squared) that privacy adds.")
@@ -81,11 +62,11 @@ def _screen(result: Any, alpha: float, *, ratios: bool) -> Iterable[Block]:
     yield from (Paragraph("Warning", note.text) for note in severe)
 
 
-def findings(result: Any, alpha: float) -> Report:
+def findings(result: Any, alpha: float) -> Summary:
     """Describe the whole page but for budget and claim, which a report has before."""
     told = [note for note in notes.of(result, alpha) if note.name != "steps"]
     blocks = (*_findings(result, alpha, ratios=False), *_numbered(told))
-    return Report(_title(result), result.claim.stamp, blocks)
+    return Summary(_title(result), result.claim.stamp, blocks)
 
 
 def _whole(result: Any, alpha: float, *, ratios: bool) -> Iterable[Block]:
@@ -157,7 +138,7 @@ def _found(result: Any, alpha: float, *, full: bool) -> Iterable[Paragraph]:
     elif result.kind == "classic":
         limits = result.conf_int(alpha).to_numpy()
         told = [
-            f"{_name(label)}{value:.4g} ({low:.4g} to {high:.4g})"
+            f"{named(label)}: {value:.4g} ({low:.4g} to {high:.4g})"
             for label, value, (low, high) in zip(
                 result.params.index, result.params, limits, strict=True
             )
@@ -301,7 +282,3 @@ def _listed(names: Sequence[str], word: str = "and") -> str:
     if len(shown) > 1:
         return f"{', '.join(shown[:-1])} {word} {shown[-1]}"
     return "".join(shown)
-
-
-def _name(label: object) -> str:
-    return f"{', '.join(map(str, label)) if isinstance(label, tuple) else label}: "

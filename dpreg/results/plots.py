@@ -51,35 +51,21 @@ def frequencies(result: SelectionResults, ax: Axes | None = None) -> Axes:
     """
     shares = result.selection_frequencies
     grouped = {term for group in result.alternatives for term in group}
-    first = [term in grouped for term in shares.index]
-    shares = shares.iloc[np.lexsort([~np.array(first, dtype=bool), -shares.to_numpy()])]
+    shares = shares.iloc[np.lexsort([~shares.index.isin(grouped), -shares.to_numpy()])]
     drawn = shares.iloc[:_MOST]
-    axes = new_axes(ax, len(drawn))
-    places = np.arange(len(drawn))
-    chosen = np.array([term in result.selected for term in drawn.index], dtype=bool)
-    open_ = np.array([term in grouped for term in drawn.index], dtype=bool)
-    values = drawn.to_numpy()
+    axes, places, values = new_axes(ax, len(drawn)), np.arange(len(drawn)), drawn.to_numpy()
+    chosen, open_ = (drawn.index.isin(names) for names in (result.selected, grouped))
     axes.hlines(places, 0, values, color=_PALE, linewidth=1.2)
     if result.draws > 1:
         errors = inference.binomial_errors(values, result.draws)
-        low, high = values - np.maximum(values - errors, 0), np.minimum(values + errors, 1) - values
-        axes.errorbar(
-            values, places, xerr=[low, high], fmt="none", ecolor=_INK, elinewidth=0.8, capsize=2
-        )
+        reach = [np.minimum(errors, values), np.minimum(errors, 1 - values)]
+        axes.errorbar(values, places, xerr=reach, fmt="none", ecolor=_INK, lw=0.8, capsize=2)
     kinds = [(chosen, _INK, "selected"), (~chosen & ~open_, "white", "not selected")]
     if open_.any():
         kinds.insert(1, (open_, _PALE, "one of several"))
     for mask, face, label in kinds:
-        axes.plot(
-            values[mask],
-            places[mask],
-            linestyle="none",
-            marker="o",
-            markerfacecolor=face,
-            markeredgecolor=_INK,
-            label=label,
-            zorder=3,
-        )
+        dots: Any = {"markerfacecolor": face, "markeredgecolor": _INK, "label": label, "zorder": 3}
+        axes.plot(values[mask], places[mask], "o", **dots)
     axes.set_xlim(-0.03, 1.03)
     several = f"share of the {result.draws} released draws (bars: 1 binomial se)"
     where = "the reported model" if result.by_looks else "the one released draw"
@@ -121,7 +107,7 @@ def coefficients(result: RegressionResults, ax: Axes | None = None, alpha: float
     places = np.arange(len(shown))
     axes.axvline(0, color=_PALE, linewidth=0.8, linestyle="--")
     axes.hlines(places, ends[:, 0], ends[:, 1], color=_INK, linewidth=1.6)
-    axes.plot(values, places, linestyle="none", marker="o", color=_INK)
+    axes.plot(values, places, "o", color=_INK)
     _name_rows(axes, names)
     side = axes.secondary_yaxis("right")
     texts = [
@@ -130,7 +116,8 @@ def coefficients(result: RegressionResults, ax: Axes | None = None, alpha: float
     ]
     side.set_yticks(places, texts)
     side.tick_params(length=0)
-    times = "" if widths is None else f" x half the declared range, in {_unit(result)}"
+    unit = _UNITS[getattr(result, "link", "identity")].format(literal(result.endog_names))
+    times = "" if widths is None else f" x half the declared range, in {unit}"
     wide = np.nanmax(np.abs(ends), initial=0.0, where=np.isfinite(ends)) >= _LONG_NUMBER
     # matplotlib's own power of ten at the end of the axis would cover the label
     axes.xaxis.set_major_formatter("{x:.3g}" if wide else "{x:,.10g}")
@@ -138,11 +125,6 @@ def coefficients(result: RegressionResults, ax: Axes | None = None, alpha: float
     axes.set_xlabel(f"coefficient{times} ({100 * (1 - alpha):g}% interval)")
     title = f"Coefficients for {result.endog_names}, {result.spent}"
     return finish(axes, title, result.claim)
-
-
-def _unit(result: RegressionResults) -> str:
-    """Return what a coefficient is measured in, over half the range of its column."""
-    return _UNITS[getattr(result, "link", "identity")].format(literal(result.endog_names))
 
 
 def plotting() -> Any:

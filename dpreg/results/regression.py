@@ -28,8 +28,8 @@ from dpreg.columns import Boolean, ColumnType, Numeric
 from dpreg.errors import ArgumentError, NotReleased, shown
 from dpreg.formula.design import build_design
 from dpreg.paths import read_text
-from dpreg.results import contrast, inference, page, tables
-from dpreg.results.base import ERRORS_AS, NeverReleased, Released, WithoutRows
+from dpreg.results import contrast, inference, page, plots, tables
+from dpreg.results.base import ERRORS_AS, NeverReleased, Released, WithErrors, WithoutRows
 from dpreg.results.claim import Look, ReleasedLook
 from dpreg.results.contrast import Constraints
 from dpreg.results.inference import Truncated
@@ -69,11 +69,8 @@ class PublicModel(WithoutRows):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class StatsmodelsNames(NeverReleased, Released):
-    """What a regression and a selection with coefficients both have; of one without, `fit` is why.
-
-    Each name is of the coefficients that `_fitted` returns.
-    """
+class OfFormula(NeverReleased, Released):
+    """What a regression and a selection both are: the public part of a call with a formula."""
 
     formula: str
     schema: Annotated[Mapping[str, Any], SCHEMA]
@@ -83,122 +80,6 @@ class StatsmodelsNames(NeverReleased, Released):
     bounds: Mapping[str, str]
     looks: tuple[Look, ...] = ()
     releases: tuple[ReleasedLook, ...] = ()
-
-    def _fitted(self, name: str) -> RegressionResults:
-        raise NotImplementedError
-
-    @property
-    def model(self) -> PublicModel:
-        """The public part of the model: formula and names."""
-        fit = self._fitted("model")
-        return PublicModel(fit.formula, fit.endog_names, list(fit.exog_names))
-
-    @property
-    def params(self) -> pd.Series:
-        """The coefficients, in the user's units; NaN where the law given a choice has no median."""
-        fit = self._fitted("params")
-        if not fit.conditional:
-            return fit._series(fit.coefficients)
-        centers = np.array([law.center() for law in fit.conditional])
-        return fit._series(np.where(np.isfinite(centers), centers, np.nan))
-
-    @property
-    def bse(self) -> pd.Series:
-        """Standard errors: sampling error and privacy noise together."""
-        fit = self._fitted("bse")
-        return fit._series(inference.root(np.diag(fit.covariance)))
-
-    @property
-    def tvalues(self) -> pd.Series:
-        """Coefficient over standard error; statsmodels' name for z as well."""
-        fit = self._fitted("tvalues")
-        return fit._series(inference.z_values(fit.params.to_numpy(), fit.bse.to_numpy()))
-
-    @property
-    def pvalues(self) -> pd.Series:
-        """Two-sided p-values, by the law of `conf_int`."""
-        fit = self._fitted("pvalues")
-        if fit.conditional:
-            return fit._series(np.array([law.p_value() for law in fit.conditional]))
-        size = len(fit.exog_names)
-        alone = fit.combinations(np.eye(size)).pvalues(np.zeros(size))
-        return fit._series(np.minimum(alone * (fit.among or 1), 1.0))
-
-    @property
-    def rsquared(self) -> float:
-        """R-squared of a linear model, computed from the released matrix."""
-        return self._fitted("rsquared")._number("explained", "rsquared")
-
-    @property
-    def rsquared_adj(self) -> float:
-        """R-squared adjusted for the number of columns, where the number of rows is public."""
-        fit = self._fitted("rsquared_adj")
-        left = fit._number("error_df", "rsquared_adj")
-        rows = left + len(fit.exog_names)
-        unexplained = 1 - fit._number("explained", "rsquared_adj")
-        return float(1 - unexplained * (rows - fit.k_constant) / left)
-
-    @property
-    def scale(self) -> float:
-        """The residual variance, in squared units of the response."""
-        return self._fitted("scale")._number("error_variance", "scale")
-
-    @property
-    def mse_resid(self) -> float:
-        """The residual variance; the same as `scale`."""
-        return self._fitted("mse_resid")._number("error_variance", "mse_resid")
-
-    @property
-    def k_constant(self) -> int:
-        """1 if the model has an intercept, else 0."""
-        return int("Intercept" in self._fitted("k_constant").exog_names)
-
-    @property
-    def df_model(self) -> float:
-        """The number of columns less the intercept."""
-        fit = self._fitted("df_model")
-        return float(len(fit.exog_names) - fit.k_constant)
-
-    @property
-    def df_resid(self) -> float:
-        """The number of rows less the columns, where the number of rows is public."""
-        return self._fitted("df_resid")._number("error_df", "df_resid")
-
-    @property
-    def cov_type(self) -> str:
-        """Which errors these are, all with the noise in them.
-
-        "HC": robust; "cluster": robust, and clustered by person; "nonrobust": the model is taken to
-        be right.
-        """
-        if self.method != "adaptive":
-            return "nonrobust"
-        return "HC" if self.claim.person is None else "cluster"
-
-    @property
-    def cov_kwds(self) -> dict[str, str]:
-        """A description of `cov_params`."""
-        if self.method == "adaptive":
-            whose = "rows'" if self.cov_type == "HC" else "persons'"
-            told = f"The released spread of {whose} scores, and the noise"
-        elif self.kind == "glm":
-            told = "The spread of released scores, and the noise"
-        else:
-            told = "One residual variance, and the privacy noise"
-        return {"description": f"{told} by its public law."}
-
-    @property
-    def use_t(self) -> bool:
-        """Always False: the reference law is normal or that of the noise, never Student's t."""
-        return False
-
-    def remove_data(self) -> None:
-        """Do nothing: a released result holds no row to remove."""
-
-    @classmethod
-    def load(cls, fname: str | os.PathLike[str]) -> Self:
-        """Read a result that `save` wrote; `dpreg.load` reads results of every kind."""
-        return cls.from_json(read_text(fname))
 
     def summary(
         self,
@@ -228,215 +109,23 @@ class StatsmodelsNames(NeverReleased, Released):
             raise ArgumentError("ratios belong to a family; a linear model has none.")
         shown = self._renamed(yname, xname)
         described = page.page(shown, inference.level(alpha), full=full, ratios=ratios)
-        return Summary(described.titled(title))
-
-    def summary2(
-        self,
-        yname: str | None = None,
-        xname: Sequence[str] | None = None,
-        title: str | None = None,
-        alpha: float = 0.05,
-    ) -> Summary:
-        """Return the page of `summary`."""
-        return self._fitted("summary2").summary(alpha, yname=yname, xname=xname, title=title)
+        return described if title is None else replace(described, title=title)
 
     def _renamed(self, yname: str | None, xname: Sequence[str] | None) -> Self:
         """Return the same result under other names of the response and of the columns."""
         raise NotImplementedError
 
-    def conf_int(self, alpha: float = 0.05, cols: ArrayLike | None = None) -> pd.DataFrame:
-        """Return intervals of level 1 - alpha, columns 0 and 1, by the law of `pvalues`.
+    def remove_data(self) -> None:
+        """Do nothing: a released result holds no row to remove."""
 
-        A coefficient lies in its interval, and 0 lies outside exactly where the p-value is below
-        alpha. `cols` are the places of the coefficients that are wanted; default all. Where the
-        terms were chosen from the same look, alpha is shared among all columns on offer: then about
-        a share alpha of the intervals of chosen ones miss, at most, whatever was chosen.
-        """
-        fit, level = self._fitted("conf_int"), inference.level(alpha)
-        if fit.conditional:
-            limits = np.array([law.interval(level) for law in fit.conditional]).reshape(-1, 2)
-        else:
-            each = fit.combinations(np.eye(len(fit.exog_names)))
-            limits = each.intervals(level / (fit.among or 1))
-        table = fit.claim.marked(pd.DataFrame(limits, index=list(fit.exog_names)))
-        return table if cols is None else table.iloc[inference.places(cols, len(table))]
-
-    def cov_params(self) -> pd.DataFrame:
-        """Return the covariance of the coefficients, sampling and privacy noise together."""
-        fit = self._given("cov_params")
-        names = list(fit.exog_names)
-        return fit.claim.marked(pd.DataFrame(fit.covariance, names, names, copy=True))
-
-    def t_test(self, r_matrix: Constraints) -> contrast.Contrast:
-        """Test linear constraints on the coefficients, against the law of their errors.
-
-        Parameters
-        ----------
-        r_matrix : str, list of str, array, or tuple (R, q)
-            "bsqft - lat = 0", several between commas, or rows of R with R beta = q.
-        """
-        fit = self._given("t_test")
-        rows, target = contrast.linear_constraints(r_matrix, fit.exog_names)
-        return contrast.Contrast(fit.combinations(rows), target, fit.claim)
-
-    def wald_test(self, r_matrix: Constraints) -> contrast.WaldTest:
-        """Test linear constraints jointly, against the law of the errors.
-
-        Parameters
-        ----------
-        r_matrix : str, list of str, array, or tuple (R, q)
-            As for `t_test`. One constraint has the p-value that `t_test` gives it.
-        """
-        fit = self._given("wald_test")
-        rows, target = contrast.linear_constraints(r_matrix, fit.exog_names)
-        return contrast.WaldTest(*contrast.wald(fit.combinations(rows), target), fit.claim)
-
-    def wald_test_terms(
-        self, skip_single: bool = False, combine_terms: Sequence[str] | None = None
-    ) -> contrast.WaldTerms:
-        """Test for each term of the formula that all its coefficients are 0.
-
-        Parameters
-        ----------
-        skip_single : bool
-            Leave out terms of one column.
-        combine_terms : sequence of str, optional
-            Also test, for each text, all terms whose name contains it.
-        """
-        fit = self._given("wald_test_terms")
-        places = fit._term_places()
-        tested = {term: js for term, js in places.items() if len(js) > 1 or not skip_single}
-        for text in combine_terms or ():
-            tested[text] = [j for term, js in places.items() if text in term for j in js]
-            if not tested[text]:
-                raise ArgumentError(f"combine_terms: no term contains {text!r}.")
-        unit = np.eye(len(fit.exog_names))
-        lines = [
-            contrast.wald(fit.combinations(unit[js]), np.zeros(len(js))) for js in tested.values()
-        ]
-        table = pd.DataFrame(lines, list(tested), ["statistic", "pvalue", "df_constraint"])
-        return contrast.WaldTerms(fit.claim.marked(table))
-
-    def t_test_pairwise(
-        self,
-        term_name: str,
-        method: str | Sequence[str] = "hs",
-        alpha: float = 0.05,
-        factor_labels: Sequence[str] | None = None,
-    ) -> contrast.PairwiseTests:
-        """Test the differences between all pairs of levels of a factor.
-
-        Parameters
-        ----------
-        term_name : str
-            A term that is one factor with declared levels, such as "county" or "C(county)".
-        method : str or list of str
-            How p-values are corrected for the number of pairs, as in statsmodels' `multipletests`:
-            "hs" (Holm and Sidak), "bonferroni", "fdr_bh", ...
-        alpha : float
-            The level of the corrected tests.
-        factor_labels : sequence of str, optional
-            Other names for the levels, in their order.
-        """
-        fit = self._given("t_test_pairwise")
-        terms, levels = fit._term_places(), fit._design().levels_of(term_name)
-        if levels is None or term_name not in terms:
-            listed = ", ".join(map(repr, terms))
-            got = f"got {shown(term_name)}. The terms are {listed}."
-            raise ArgumentError(f"term_name must be a factor with levels; {got}")
-        labels = list(factor_labels or levels)
-        if len(labels) != len(levels):
-            raise ArgumentError(f"factor_labels must hold {len(levels)} names.")
-        columns = {fit.exog_names[j]: j for j in terms[term_name]}
-        rows = contrast.level_rows(columns, term_name, levels, len(fit.exog_names))
-        pairs = list(itertools.combinations(range(len(levels)), 2))
-        tests = fit.t_test(np.array([rows[j] - rows[i] for i, j in pairs]))
-        names = [f"{labels[j]}-{labels[i]}" for i, j in pairs]
-        return contrast.pairwise(tests, names, method, inference.level(alpha))
-
-    def predict(self, exog: pd.DataFrame | None = None) -> pd.Series:
-        """Return predicted means for the rows of a table: its index kept, NaN where a row has one.
-
-        Parameters
-        ----------
-        exog : DataFrame
-            A table of the analyst's own, with the raw columns of the formula.
-        """
-        fit = self._predicting()
-        rows = fit._rows(exog)
-        mean = inference.combined(rows.to_numpy(dtype=np.float64), fit.coefficients)
-        return fit.claim.marked(pd.Series(mean, index=rows.index))
-
-    def get_prediction(self, exog: pd.DataFrame | None = None) -> contrast.Prediction:
-        """Return predicted means with standard errors; see `Prediction.summary_frame`."""
-        fit = self._given("get_prediction")
-        rows, variance = fit._rows(exog), fit.error_variance
-        combinations = fit.combinations(rows.to_numpy(dtype=np.float64))
-        scale = float("nan") if variance is None else variance
-        return contrast.Prediction(combinations, rows.index, scale, fit.claim)
-
-    def get_margeff(self, exog: pd.DataFrame | None = None, alpha: float = 0.05) -> pd.DataFrame:
-        """Return average marginal effects over the rows of a table of your own.
-
-        Of a number the derivative of the mean by it, of a factor's level or a truth the difference
-        to the first level, other columns as they are; errors by the delta method.
-
-        Parameters
-        ----------
-        exog : DataFrame
-            Raw columns of the formula, as for `predict`; rows that you may see.
-        alpha : float
-
-        Returns
-        -------
-        DataFrame
-            A row for each column, or level: dy/dx, std err, P>|z| and the ends of the interval.
-        """
-        fit = self._given("get_margeff")
-        if exog is None:
-            raise NotReleased(
-                "get_margeff is of the table's own rows: give it a table of your own."
-            )
-        table, effects, slopes = pd.DataFrame(exog), {}, []
-        for name, kind in Schema(fit.schema).items():
-            for label, low, high in _steps(name, kind, table):
-                (m0, X0), (m1, X1) = (fit._means(table.assign(**{name: at})) for at in (low, high))
-                width = np.asarray(high - low) if isinstance(kind, Numeric) else 1.0
-                if (slope := ((X1 - X0) / np.reshape(width, (-1, 1))).mean(axis=0)).any():
-                    effects[label] = float(((m1 - m0) / width).mean())
-                    slopes.append(slope)
-        found, effect = fit.combinations(np.array(slopes)), np.array(list(effects.values()))
-        moved = effect - found.estimates()
-        ends = found.intervals(alpha) + moved[:, None]
-        parts = [effect, found.errors(), found.pvalues(-moved), ends[:, 0], ends[:, 1]]
-        heads = ["dy/dx", "std err", "P>|z|", f"[{alpha / 2:g}", f"{1 - alpha / 2:g}]"]
-        return self.claim.marked(pd.DataFrame(np.column_stack(parts), list(effects), heads))
-
-    def _given(self, name: str) -> RegressionResults:
-        """Return the fit for what combines coefficients; raise where the same look chose them."""
-        fit = self._fitted(name)
-        if fit.among is None and not fit.conditional:
-            return fit
-        means = "" if fit.among is not None else ", or predict() for means without errors"
-        raise NotReleased(
-            f'{name} is not released: fit="same" gives each coefficient by itself, corrected for '
-            f"its choice, and no law for combinations. Use params, conf_int and pvalues{means}; or "
-            'fit="fresh", which has all of it.'
-        )
-
-    def _predicting(self) -> RegressionResults:
-        """Return the fit for means: they need the coefficients that were not chosen as well."""
-        fit = self._fitted("predict")
-        if fit.among is not None:
-            raise NotReleased(
-                'predict is not released: fit="same" gives coefficients as they are beside all '
-                'candidates, of which some were not chosen. Use fit="fresh".'
-            )
-        return fit
+    @classmethod
+    def load(cls, fname: str | os.PathLike[str]) -> Self:
+        """Read a result that `save` wrote; `dpreg.load` reads results of every kind."""
+        return cls.from_json(read_text(fname))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class RegressionResults(StatsmodelsNames):
+class RegressionResults(WithErrors, OfFormula):
     """Coefficients of a linear model, released with differential privacy.
 
     Parameters
@@ -508,6 +197,8 @@ class RegressionResults(StatsmodelsNames):
     """
 
     kind = "regression"
+    title = "linear regression: {0.endog_names}"
+    subject = "formula"
     saved_as: ClassVar[Mapping[str, str]] = {
         **ERRORS_AS,
         "error_variance": "residual_variance",
@@ -561,14 +252,101 @@ class RegressionResults(StatsmodelsNames):
             raise ArgumentError('interval_draws belong only to interval_method="bootstrap"')
 
     @property
-    def bse_sampling(self) -> pd.Series:
-        """Standard errors that sampling alone would give; see `sampling_errors`."""
-        return self._series(self.sampling_errors)
+    def model(self) -> PublicModel:
+        """The public part of the model: formula and names."""
+        return PublicModel(self.formula, self.endog_names, list(self.exog_names))
 
     @property
-    def bse_privacy(self) -> pd.Series:
-        """Standard errors that the privacy noise alone would give."""
-        return self._series(self.privacy_errors)
+    def params(self) -> pd.Series:
+        """The coefficients, in the user's units; NaN where the law given a choice has no median."""
+        if not self.conditional:
+            return self._series(self.coefficients)
+        centers = np.array([law.center() for law in self.conditional])
+        return self._series(np.where(np.isfinite(centers), centers, np.nan))
+
+    @property
+    def bse(self) -> pd.Series:
+        """Standard errors: sampling error and privacy noise together."""
+        return self._series(inference.root(np.diag(self.covariance)))
+
+    @property
+    def tvalues(self) -> pd.Series:
+        """Coefficient over standard error; statsmodels' name for z as well."""
+        return self._series(inference.z_values(self.params.to_numpy(), self.bse.to_numpy()))
+
+    @property
+    def pvalues(self) -> pd.Series:
+        """Two-sided p-values, by the law of `conf_int`."""
+        if self.conditional:
+            return self._series([law.p_value() for law in self.conditional])
+        alone = self._alone().pvalues(np.zeros(len(self.exog_names)))
+        return self._series(np.minimum(alone * (self.among or 1), 1.0))
+
+    @property
+    def rsquared(self) -> float:
+        """R-squared of a linear model, computed from the released matrix."""
+        return self._number("explained", "rsquared")
+
+    @property
+    def rsquared_adj(self) -> float:
+        """R-squared adjusted for the number of columns, where the number of rows is public."""
+        left = self._number("error_df", "rsquared_adj")
+        rows = left + len(self.exog_names)
+        unexplained = 1 - self._number("explained", "rsquared_adj")
+        return float(1 - unexplained * (rows - self.k_constant) / left)
+
+    @property
+    def scale(self) -> float:
+        """The residual variance, in squared units of the response."""
+        return self._number("error_variance", "scale")
+
+    @property
+    def mse_resid(self) -> float:
+        """The residual variance; the same as `scale`."""
+        return self._number("error_variance", "mse_resid")
+
+    @property
+    def k_constant(self) -> int:
+        """1 if the model has an intercept, else 0."""
+        return int("Intercept" in self.exog_names)
+
+    @property
+    def df_model(self) -> float:
+        """The number of columns less the intercept."""
+        return float(len(self.exog_names) - self.k_constant)
+
+    @property
+    def df_resid(self) -> float:
+        """The number of rows less the columns, where the number of rows is public."""
+        return self._number("error_df", "df_resid")
+
+    @property
+    def cov_type(self) -> str:
+        """Which errors these are, all with the noise in them.
+
+        "HC": robust; "cluster": robust, and clustered by person; "nonrobust": the model is taken to
+        be right.
+        """
+        if self.method != "adaptive":
+            return "nonrobust"
+        return "HC" if self.claim.person is None else "cluster"
+
+    @property
+    def cov_kwds(self) -> dict[str, str]:
+        """A description of `cov_params`."""
+        told = {
+            "HC": "The released spread of rows' scores, and the noise",
+            "cluster": "The released spread of persons' scores, and the noise",
+            "regression": "One residual variance, and the privacy noise",
+            "glm": "The spread of released scores, and the noise",
+        }
+        how = self.kind if self.cov_type == "nonrobust" else self.cov_type
+        return {"description": f"{told[how]} by its public law."}
+
+    @property
+    def use_t(self) -> bool:
+        """Always False: the reference law is normal or that of the noise, never Student's t."""
+        return False
 
     @property
     def marks(self) -> pd.Series:
@@ -581,7 +359,175 @@ class RegressionResults(StatsmodelsNames):
         if self.method != "adaptive":
             raise NotReleased(f'marks belongs to method="adaptive"; this was "{self.method}".')
         found = [tables.mark(self.weak.get(name)) for name in self.exog_names]
-        return self.claim.marked(pd.Series(found, list(self.exog_names), dtype=object))
+        return self._series(np.array(found, dtype=object))
+
+    def summary2(
+        self,
+        yname: str | None = None,
+        xname: Sequence[str] | None = None,
+        title: str | None = None,
+        alpha: float = 0.05,
+    ) -> Summary:
+        """Return the page of `summary`."""
+        return self.summary(alpha, yname=yname, xname=xname, title=title)
+
+    def conf_int(self, alpha: float = 0.05, cols: ArrayLike | None = None) -> pd.DataFrame:
+        """Return intervals of level 1 - alpha, columns 0 and 1, by the law of `pvalues`.
+
+        A coefficient lies in its interval, and 0 lies outside exactly where the p-value is below
+        alpha. `cols` are the places of the coefficients that are wanted; default all. Where the
+        terms were chosen from the same look, alpha is shared among all columns on offer: then about
+        a share alpha of the intervals of chosen ones miss, at most, whatever was chosen.
+        """
+        level = inference.level(alpha)
+        limits = self._alone().intervals(level / (self.among or 1))
+        if self.conditional:
+            limits = np.array([law.interval(level) for law in self.conditional])
+        table = self._frame(limits)
+        return table if cols is None else table.iloc[inference.places(cols, len(table))]
+
+    def cov_params(self) -> pd.DataFrame:
+        """Return the covariance of the coefficients, sampling and privacy noise together."""
+        self._together("cov_params")
+        return self._frame(self.covariance, self.exog_names)
+
+    def t_test(self, r_matrix: Constraints) -> contrast.Contrast:
+        """Test linear constraints on the coefficients, against the law of their errors.
+
+        Parameters
+        ----------
+        r_matrix : str, list of str, array, or tuple (R, q)
+            "bsqft - lat = 0", several between commas, or rows of R with R beta = q.
+        """
+        return contrast.Contrast(*self._constrained("t_test", r_matrix), self.claim)
+
+    def wald_test(self, r_matrix: Constraints) -> contrast.WaldTest:
+        """Test linear constraints jointly, against the law of the errors.
+
+        Parameters
+        ----------
+        r_matrix : str, list of str, array, or tuple (R, q)
+            As for `t_test`. One constraint has the p-value that `t_test` gives it.
+        """
+        found = contrast.wald(*self._constrained("wald_test", r_matrix))
+        return contrast.WaldTest(*found, self.claim)
+
+    def wald_test_terms(
+        self, skip_single: bool = False, combine_terms: Sequence[str] | None = None
+    ) -> contrast.WaldTerms:
+        """Test for each term of the formula that all its coefficients are 0.
+
+        Parameters
+        ----------
+        skip_single : bool
+            Leave out terms of one column.
+        combine_terms : sequence of str, optional
+            Also test, for each text, all terms whose name contains it.
+        """
+        self._together("wald_test_terms")
+        places, unit = self._term_places(), np.eye(len(self.exog_names))
+        tested = {term: js for term, js in places.items() if len(js) > 1 or not skip_single}
+        for text in combine_terms or ():
+            tested[text] = [j for term, js in places.items() if text in term for j in js]
+            if not tested[text]:
+                raise ArgumentError(f"combine_terms: no term contains {text!r}.")
+        lines = [
+            contrast.wald(self.combinations(unit[js]), np.zeros(len(js))) for js in tested.values()
+        ]
+        table = pd.DataFrame(lines, list(tested), ["statistic", "pvalue", "df_constraint"])
+        return contrast.WaldTerms(self.claim.marked(table))
+
+    def t_test_pairwise(
+        self,
+        term_name: str,
+        method: str | Sequence[str] = "hs",
+        alpha: float = 0.05,
+        factor_labels: Sequence[str] | None = None,
+    ) -> contrast.PairwiseTests:
+        """Test the differences between all pairs of levels of a factor.
+
+        Parameters
+        ----------
+        term_name : str
+            A term that is one factor with declared levels, such as "county" or "C(county)".
+        method : str or list of str
+            How p-values are corrected for the number of pairs, as in statsmodels' `multipletests`:
+            "hs" (Holm and Sidak), "bonferroni", "fdr_bh", ...
+        alpha : float
+            The level of the corrected tests.
+        factor_labels : sequence of str, optional
+            Other names for the levels, in their order.
+        """
+        self._together("t_test_pairwise")
+        terms, levels = self._term_places(), self._design().levels_of(term_name)
+        if levels is None or term_name not in terms:
+            listed = ", ".join(map(repr, terms))
+            got = f"got {shown(term_name)}. The terms are {listed}."
+            raise ArgumentError(f"term_name must be a factor with levels; {got}")
+        labels = list(factor_labels or levels)
+        if len(labels) != len(levels):
+            raise ArgumentError(f"factor_labels must hold {len(levels)} names.")
+        columns = {self.exog_names[j]: j for j in terms[term_name]}
+        rows = contrast.level_rows(columns, term_name, levels, len(self.exog_names))
+        pairs = list(itertools.combinations(range(len(levels)), 2))
+        tests = self.t_test(np.array([rows[j] - rows[i] for i, j in pairs]))
+        names = [f"{labels[j]}-{labels[i]}" for i, j in pairs]
+        return contrast.pairwise(tests, names, method, inference.level(alpha))
+
+    def predict(self, exog: pd.DataFrame | None = None) -> pd.Series:
+        """Return predicted means for the rows of a table: its index kept, NaN where a row has one.
+
+        Parameters
+        ----------
+        exog : DataFrame
+            A table of the analyst's own, with the raw columns of the formula.
+        """
+        return self._predicted(exog)
+
+    def get_prediction(self, exog: pd.DataFrame | None = None) -> contrast.Prediction:
+        """Return predicted means with standard errors; see `Prediction.summary_frame`."""
+        self._together("get_prediction")
+        rows, scale = self._rows(exog), self.error_variance
+        combinations = self.combinations(rows.to_numpy(dtype=np.float64))
+        scale = float("nan") if scale is None else scale
+        return contrast.Prediction(combinations, rows.index, scale, self.claim)
+
+    def get_margeff(self, exog: pd.DataFrame | None = None, alpha: float = 0.05) -> pd.DataFrame:
+        """Return average marginal effects over the rows of a table of your own.
+
+        Of a number the derivative of the mean by it, of a factor's level or a truth the difference
+        to the first level, other columns as they are; errors by the delta method.
+
+        Parameters
+        ----------
+        exog : DataFrame
+            Raw columns of the formula, as for `predict`; rows that you may see.
+        alpha : float
+
+        Returns
+        -------
+        DataFrame
+            A row for each column, or level: dy/dx, std err, P>|z| and the ends of the interval.
+        """
+        self._together("get_margeff")
+        if exog is None:
+            raise NotReleased(
+                "get_margeff is of the table's own rows: give it a table of your own."
+            )
+        table, effects, slopes = pd.DataFrame(exog), {}, []
+        for name, kind in Schema(self.schema).items():
+            for label, low, high in _steps(name, kind, table):
+                (m0, X0), (m1, X1) = (self._means(table.assign(**{name: at})) for at in (low, high))
+                width = np.asarray(high - low) if isinstance(kind, Numeric) else 1.0
+                if (slope := ((X1 - X0) / np.reshape(width, (-1, 1))).mean(axis=0)).any():
+                    effects[label] = float(((m1 - m0) / width).mean())
+                    slopes.append(slope)
+        found, effect = self.combinations(np.array(slopes)), np.array(list(effects.values()))
+        moved = effect - found.estimates()
+        ends = found.intervals(alpha) + moved[:, None]
+        parts = [effect, found.errors(), found.pvalues(-moved), ends[:, 0], ends[:, 1]]
+        heads = ["dy/dx", "std err", "P>|z|", f"[{alpha / 2:g}", f"{1 - alpha / 2:g}]"]
+        return self.claim.marked(pd.DataFrame(np.column_stack(parts), list(effects), heads))
 
     def combinations(self, rows: Floats) -> contrast.Combinations:
         """Return combinations r'beta for the rows r of an (m, p) array, with their law."""
@@ -596,16 +542,32 @@ class RegressionResults(StatsmodelsNames):
 
     def plot(self, ax: Axes | None = None, alpha: float = 0.05) -> Axes:
         """Draw the coefficients with their intervals; see `dpreg.results.plots.coefficients`."""
-        from dpreg.results import plots
-
         return plots.coefficients(self, ax, alpha)
 
-    @property
-    def _subject(self) -> str:
-        return self.formula
+    def _index(self) -> pd.Index:
+        return pd.Index(list(self.exog_names))
 
-    def _fitted(self, name: str) -> RegressionResults:
-        return self
+    def _alone(self) -> contrast.Combinations:
+        """Return each coefficient by itself."""
+        return self.combinations(np.eye(len(self.exog_names)))
+
+    def _constrained(
+        self, name: str, constraints: Constraints
+    ) -> tuple[contrast.Combinations, Floats]:
+        self._together(name)
+        rows, target = contrast.linear_constraints(constraints, self.exog_names)
+        return self.combinations(rows), target
+
+    def _together(self, name: str) -> None:
+        """Raise for what combines coefficients where the same look chose them."""
+        if self.among is None and not self.conditional:
+            return
+        means = "" if self.among is not None else ", or predict() for means without errors"
+        raise NotReleased(
+            f'{name} is not released: fit="same" gives each coefficient by itself, corrected for '
+            f"its choice, and no law for combinations. Use params, conf_int and pvalues{means}; or "
+            'fit="fresh", which has all of it.'
+        )
 
     def _number(self, field: str, name: str) -> float:
         """Return a number of the fit, or raise NotReleased under the name that was asked for."""
@@ -634,10 +596,33 @@ class RegressionResults(StatsmodelsNames):
             raise ArgumentError("exog_names are not columns of the design of this formula")
         return design.matrix(exog, [place[name] for name in wanted])
 
+    def _predictors(self, exog: pd.DataFrame | None) -> tuple[pd.DataFrame, Floats]:
+        """Return the design's rows of a table, and what is known of their predictors besides."""
+        rows = self._rows(exog)
+        return rows, np.zeros(len(rows))
+
+    def _mean(self, eta: Floats) -> tuple[Floats, Floats]:
+        """Return means at linear predictors, and their derivatives."""
+        return eta, np.ones(len(eta))
+
+    def _predicted(self, exog: pd.DataFrame | None, which: str = "mean") -> pd.Series:
+        """Return means or linear predictors: they need coefficients that were not chosen, too."""
+        if self.among is not None:
+            raise NotReleased(
+                'predict is not released: fit="same" gives coefficients as they are beside all '
+                'candidates, of which some were not chosen. Use fit="fresh".'
+            )
+        rows, known = self._predictors(exog)
+        eta = inference.combined(rows.to_numpy(dtype=np.float64), self.coefficients) + known
+        values = self._mean(eta)[0] if which == "mean" else eta
+        return self.claim.marked(pd.Series(values, index=rows.index))
+
     def _means(self, exog: pd.DataFrame) -> tuple[Floats, Floats]:
         """Return the means of rows, and their derivatives by the coefficients."""
-        rows = self._rows(exog).to_numpy(dtype=np.float64)
-        return rows @ self.coefficients, rows
+        rows, known = self._predictors(exog)
+        X = rows.to_numpy(dtype=np.float64)
+        mean, slope = self._mean(inference.combined(X, self.coefficients) + known)
+        return mean, slope[:, None] * X
 
     def _term_places(self) -> dict[str, list[int]]:
         """Return each term's places in `exog_names`, in the order of the formula."""
@@ -645,9 +630,6 @@ class RegressionResults(StatsmodelsNames):
         named = {term.name: [design.columns[j].name for j in term.columns] for term in design.terms}
         found = {term: [places[n] for n in names if n in places] for term, names in named.items()}
         return {term: columns for term, columns in found.items() if columns}
-
-    def _series(self, values: Floats) -> pd.Series:
-        return self.claim.marked(pd.Series(values, list(self.exog_names), copy=True))
 
     def _renamed(self, yname: str | None, xname: Sequence[str] | None) -> Self:
         if xname is None and yname is None:

@@ -14,24 +14,19 @@ import io
 import json
 import os
 import re
-import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from functools import cache
-from importlib import resources
 from typing import Any, Final
 
 import numpy as np
 
 from dpreg.errors import ArgumentError, printable
 from dpreg.paths import write_text
-from dpreg.privacy.budget import ALL_ROWS, decimal_string
-from dpreg.results import notes, page
+from dpreg.privacy.budget import ALL_ROWS, Budget, decimal_string
+from dpreg.results import catalogue, notes, packaged, page
 from dpreg.results.base import Released
-from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
-from dpreg.results.summary import Summary
-from dpreg.results.tables import has_errors
+from dpreg.results.tables import has_errors, named
 from dpreg.sources.files import check_not_data
 
 _MOST_LINES: Final = 60
@@ -66,7 +61,7 @@ def report_html(result: Released) -> str:
     if not isinstance(result, Released):
         raise ArgumentError(f"a report is made from a result; got {type(result).__name__}.")
     found = page.findings(result, 0.05)
-    summary = {"summary": Html(Summary(found).as_html()), "figures": _figures(result)}
+    summary = {"summary": Html(found.as_html()), "figures": _figures(result)}
     parts = {
         "": _head(result, found.title),
         "What was asked": _asked(result),
@@ -82,7 +77,7 @@ def report_html(result: Released) -> str:
         for name, part in parts.items()
         if part
     )
-    return _said("page", title=found.title, style=Html(_file("report.css")), body=Html(body))
+    return _said("page", title=found.title, style=Html(packaged("report.css")), body=Html(body))
 
 
 def _head(result: Released, title: str) -> str:
@@ -112,12 +107,8 @@ def _asked(result: Released) -> str:
     told = {name: value for name, value in record.arguments.items() if name != "schema"}
     declared = schema or record.arguments.get("schema") or {}
     lines = [(name, _json(how)) for name, how in declared.items()]
-    shown = (
-        _said("declared") + _table(("column", "bounds or levels"), lines[:_MOST_LINES])
-        if lines
-        else ""
-    )
-    return _pairs({"call": record.call, **told}) + shown + _more(lines, "columns")
+    table = _said("declared") + _table(("column", "bounds or levels"), lines, what="columns")
+    return _pairs({"call": record.call, **told}) + table * bool(lines)
 
 
 def _privacy(result: Released) -> str:
@@ -169,15 +160,10 @@ def _figures(result: Released) -> Html:
     told: list[tuple[Any, str, dict[str, str]]] = []
     fit = notes.fitted(result)
     if isinstance(result, SelectionResults):
-        which = "A share of the released draws, not of the data."
-        if result.by_looks:
-            which = "Grey ones: one of several that could stand there."
-        told.append((result, f"Filled dots: selected. {which}", {"kind": "frequencies"}))
-    if isinstance(fit, RegressionResults):
-        caption = "Coefficients with 95% intervals, which include the privacy noise."
-        told.append((fit, caption, {}))
-    elif result.kind == "histogram":
-        told.append((result, "Lines: 95% intervals, noise and sampling together.", {}))
+        told.append((result, "looks" if result.by_looks else "draws", {"kind": "frequencies"}))
+    if fit is not None or result.kind == "histogram":
+        held = result if fit is None else fit
+        told.append((held, "bins" if fit is None else "coefficients", {}))
     drawn = []
     # Text stays text, and no date or version of a machine gets into the file.
     plain: Any = {"svg.fonttype": "none", "font.family": "sans-serif", "svg.hashsalt": "dpreg"}
@@ -188,7 +174,7 @@ def _figures(result: Released) -> Html:
             figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
             pyplot.close(figure)
         svg = re.sub(r"^.*?(?=<svg)|<metadata>.*?</metadata>", "", text.getvalue(), flags=re.DOTALL)
-        drawn.append(_said("figure", caption=caption, svg=Html(svg)))
+        drawn.append(_said("figure", caption=_said("captions", caption), svg=Html(svg)))
     return Html("\n".join(drawn))
 
 
@@ -201,17 +187,15 @@ def _noise(result: Released) -> str:
     lines = []
     errors = (told.params, told.bse_sampling, told.bse_privacy, told.bse, told.noise_share)
     for label, *numbers, share in zip(told.params.index, *errors, strict=True):
-        name = ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
         part = share if np.isfinite(share) else 0.0
         bar = _said("bar", sampling=f"{100 * (1 - part):.1f}", noise=f"{100 * part:.1f}")
         cells = (f"{x:,.4g}" if np.isfinite(x) else "not known" for x in numbers)
-        lines.append((name, *cells, bar, f"{100 * part:.0f}%"))
+        lines.append((named(label), *cells, bar, f"{100 * part:.0f}%"))
     heads = ("", "estimate", "se, sampling", "se, noise", "se, both", "shares of the variance")
-    shown = _table((*heads, "noise"), lines[:_MOST_LINES], numbers=(1, 2, 3, 4, 6))
-    given = _said("beside-all") if getattr(told, "among", None) else ""
-    if not given and getattr(told, "conditional", None):
-        given = _said("given-the-choice")
-    return _said("parts") + shown + given + _more(lines, "estimates")
+    among, given = getattr(told, "among", None), getattr(told, "conditional", None)
+    note = _said("beside-all") if among else _said("given-the-choice") if given else ""
+    shown = _table((*heads, "noise"), lines, (1, 2, 3, 4, 6), note, what="estimates")
+    return _said("parts") + shown
 
 
 def _assumed(result: Released) -> str:
@@ -258,18 +242,9 @@ class Html(str):
     __slots__ = ()
 
 
-def _file(name: str) -> str:
-    return resources.files("dpreg.results").joinpath(name).read_text(encoding="utf-8")
-
-
-@cache
-def _texts() -> Mapping[str, Any]:
-    return tomllib.loads(_file("report.toml"))
-
-
 def _said(*name: str, **parts: Any) -> Html:
     """Return a text of ``report.toml``, with what is put in escaped unless it is HTML."""
-    text: Any = _texts()
+    text: Any = catalogue("report.toml")
     for each in name:
         text = text[each]
     return Html(text.format(**{key: _text(part) for key, part in parts.items()}))
@@ -285,21 +260,27 @@ def _pairs(told: Mapping[str, Any]) -> str:
     return f'<table class="asked">{rows}</table>' if rows else ""
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> str:
-    """Return a table; `numbers` are the places of columns of numbers."""
+def _table(
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    numbers: Sequence[int] = (),
+    note: str = "",
+    what: str = "steps",
+) -> str:
+    """Return a table, a note beneath it, and how many rows were left out.
+
+    `numbers` are the places of columns of numbers.
+    """
     kinds = [' class="number"' if place in numbers else "" for place in range(len(heads))]
     body = "".join(
         "<tr>"
         + "".join(f"<{tag}{k}>{_text(cell)}</{tag}>" for k, cell in zip(kinds, row, strict=True))
         + "</tr>"
-        for row, tag in [(heads, "th"), *((row, "td") for row in rows)]
+        for row, tag in [(heads, "th"), *((row, "td") for row in rows[:_MOST_LINES])]
     )
-    return f"<table>{body}</table>"
-
-
-def _more(lines: Sequence[object], what: str) -> str:
-    left = len(lines) - _MOST_LINES
-    return _said("more", left=left, what=what) if left > 0 else ""
+    left = len(rows) - _MOST_LINES
+    more = _said("more", left=left, what=what) if left > 0 else ""
+    return f"<table>{body}</table>{note}{more}"
 
 
 def _json(value: Any) -> str:
@@ -313,4 +294,4 @@ def _text(text: object) -> str:
 
 
 def _budget(eps: str, delta: str) -> str:
-    return f"eps={eps}" if delta == "0" else f"eps={eps}, delta={delta}"
+    return str(Budget(Fraction(eps), Fraction(delta)))

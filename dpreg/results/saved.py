@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
-from functools import reduce
+from functools import cache, reduce
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_origin, get_type_hints
 
@@ -46,12 +46,12 @@ are made anew on loading."""
 class Unreadable(Exception):
     """Says what a field should be; `path` is where it stands, innermost name first."""
 
-    def __init__(self, expected: str) -> None:
+    def __init__(self, expected: str, *path: str) -> None:
         super().__init__(expected)
-        self.path: list[str] = []
+        self.path = [*path]
 
 
-def _as_it_is(value: Any, name: str) -> Any:
+def _as_it_is(value: Any, name: str = "") -> Any:
     return value
 
 
@@ -155,7 +155,7 @@ def _array(dimensions: int) -> Codec:
     return Codec(_write_array, _read_array, lambda value, name: read_only(value, dimensions, name))
 
 
-_LIST: Final = _plain_type(list, "a list of numbers")
+_LIST: Final = _plain_type(list, "a list")
 _OBJECT: Final = _plain_type(dict, "an object")
 Vector = Annotated[Floats, _array(1)]
 Matrix = Annotated[Floats, _array(2)]
@@ -176,14 +176,13 @@ def _plain_schema(schema: Mapping[str, Any]) -> Any:
 
 
 def _read_schema(value: Any) -> Any:
-    def explicit(spec: Any) -> Any:  # dpreg 0.1 wrote two levels such as "0" and "1" as a list
-        texts = isinstance(spec, list) and all(isinstance(one, str) for one in spec)
-        return {"levels": spec} if texts else spec
-
     if not isinstance(value, dict):
         raise Unreadable("a schema")
+    for name, spec in value.items():  # dpreg 0.1 wrote two levels such as "0" and "1" as a list
+        if isinstance(spec, list) and all(isinstance(one, str) for one in spec):
+            value = {**value, name: {"levels": spec}}
     try:
-        return _plain_schema({name: explicit(spec) for name, spec in value.items()})
+        return _plain_schema(value)
     except DpregError as problem:
         raise Unreadable(f"a schema ({problem})") from None
 
@@ -194,37 +193,40 @@ SCHEMA: Final = Codec(_plain_schema, _read_schema, lambda value, _: _plain_schem
 # Values made of others.
 
 
+def _lifted(
+    codec: Codec,
+    over: Callable[[Callable[[Any], Any], Any], Any],
+    check: Callable[[Any], Any] = _as_it_is,
+    make: Callable[[Any], Any] = _as_it_is,
+) -> Codec:
+    """Return the codec of what holds values: `over` does something to each of them.
+
+    What is read goes through `check` first, and what was read or settled through `make` last.
+    """
+    return Codec(
+        lambda value: over(codec.encode, value),
+        lambda value: make(over(codec.decode, check(value))),
+        lambda value, name: make(over(lambda item: codec.settle(item, name), value)),
+    )
+
+
 def _optional(codec: Codec) -> Codec:
     """Allow None, written as null."""
-    return Codec(
-        lambda value: None if value is None else codec.encode(value),
-        lambda value: None if value is None else codec.decode(value),
-        lambda value, name: None if value is None else codec.settle(value, name),
-    )
+    return _lifted(codec, lambda do, value: None if value is None else do(value))
 
 
 def _list_of(codec: Codec, make: Callable[[Any], Any] = tuple) -> Codec:
     """Write a sequence as a list; it is read as a tuple."""
-
-    def read(value: Any) -> Any:
-        if not isinstance(value, list):
-            raise Unreadable("a list")
-        return make(tuple(codec.decode(item) for item in value))
-
-    return Codec(
-        lambda value: [codec.encode(item) for item in value],
-        read,
-        lambda value, name: tuple(codec.settle(item, name) for item in value),
-    )
+    return _lifted(codec, lambda do, values: [do(item) for item in values], _LIST.decode, make)
 
 
 def _mapping_of(codec: Codec) -> Codec:
     """Write a mapping of str as an object."""
-    return Codec(
-        lambda value: {name: codec.encode(item) for name, item in value.items()},
-        lambda value: {name: _read_field(value, name, codec) for name in _OBJECT.decode(value)},
-        lambda value, name: {str(key): codec.settle(item, name) for key, item in value.items()},
-    )
+
+    def over(do: Callable[[Any], Any], value: Mapping[Any, Any]) -> dict[str, Any]:
+        return {str(name): _named(str(name), do, item) for name, item in value.items()}
+
+    return _lifted(codec, over, _OBJECT.decode)
 
 
 def _built(kind: type) -> Codec:
@@ -270,18 +272,19 @@ def _read_fields(payload: object, kind: type[Any]) -> dict[str, Any]:
         for field in fields(kind)
         if field.default is MISSING and field.default_factory is not dict
     }
+    if lacking := [key for key, name in names.items() if name in needed and key not in found]:
+        raise Unreadable("there", lacking[0])
     return {
-        name: _read_field(found, key, codecs[name])
+        name: _named(key, codecs[name].decode, found[key])
         for key, name in names.items()
-        if key in found or name in needed
+        if key in found
     }
 
 
-def _read_field(payload: Mapping[str, Any], name: str, codec: Codec) -> Any:
+def _named(name: str, do: Callable[[Any], Any], value: Any) -> Any:
+    """Do something to the value of a name, which stands in the path of what is wrong."""
     try:
-        if name not in payload:
-            raise Unreadable("there")
-        return codec.decode(payload[name])
+        return do(value)
     except Unreadable as problem:
         problem.path.append(name)
         raise
@@ -299,9 +302,8 @@ def _codec_of(hint: Any) -> Codec:
     if origin is Annotated:
         return next(one for one in arguments[1:] if isinstance(one, Codec))
     if type(None) in arguments:
-        return _optional(
-            _codec_of(reduce(or_, [one for one in arguments if one is not type(None)]))
-        )
+        others = [one for one in arguments if one is not type(None)]
+        return _optional(_codec_of(reduce(or_, others)))
     if origin in _ARRAYS:
         return Codec(_write_array, _read_array)
     if origin is tuple:
@@ -313,17 +315,13 @@ def _codec_of(hint: Any) -> Codec:
     return _built(hint)
 
 
-_READ: Final[dict[type[Any], Mapping[str, Codec]]] = {}
-"""Classes whose annotations were read: that takes longer than to write a result."""
+def _fields(kind: type[Any]) -> Mapping[str, Codec]:
+    hints = get_type_hints(kind, include_extras=True)
+    return {field.name: _codec_of(hints[field.name]) for field in fields(kind)}
 
 
-def fields_of(kind: type[Any]) -> Mapping[str, Codec]:
-    """Return the codec of each field of a dataclass, in their order, from its annotations."""
-    if kind not in _READ:
-        hints = get_type_hints(kind, include_extras=True)
-        _READ[kind] = {field.name: _codec_of(hints[field.name]) for field in fields(kind)}
-    return _READ[kind]
-
+fields_of: Final[Callable[[Any], Mapping[str, Codec]]] = cache(_fields)
+"""Return the codec of each field of a dataclass, in their order, from its annotations."""
 
 _CODECS: Final[Mapping[Any, Codec]] = {
     str: _plain_type(str, "text"),
@@ -368,18 +366,11 @@ def loads(text: str) -> dict[str, Any]:
         raise ArgumentError('this is not a saved dpreg result: it lacks "dpreg" and "kind"')
     found = payload["dpreg"]
     if found not in (VERSION, *_OLDER):
-        newer = isinstance(found, str) and _parts(found) > _parts(VERSION)
-        told = "was saved by a newer dpreg, in format" if newer else "is in format"
         raise ArgumentError(
-            f"this result {told} {found!r}; this dpreg reads {VERSION!r} and older: load it with "
-            "the version of dpreg that saved it"
+            f"this result is in format {found!r}; this dpreg reads {VERSION!r} and older: load it "
+            "with the version of dpreg that saved it"
         )
     return payload
-
-
-def _parts(version: str) -> tuple[int, ...]:
-    numbers = version.split(".")
-    return tuple(map(int, numbers)) if all(part.isdecimal() for part in numbers) else ()
 
 
 def encode(result: Released) -> dict[str, Any]:

@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, NotReleased, shown
-from dpreg.results import inference
-from dpreg.results.glm import FamilyNames, GLMResults
-from dpreg.results.regression import RegressionResults, StatsmodelsNames
+from dpreg.results import inference, plots
+from dpreg.results.base import with_names_of
+from dpreg.results.glm import GLMResults
+from dpreg.results.regression import OfFormula, RegressionResults
 from dpreg.results.saved import HUGE
 
 if TYPE_CHECKING:
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
 Number = Fraction | float
 
 
+@with_names_of(RegressionResults)
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class SelectionResults(StatsmodelsNames):
+class SelectionResults(OfFormula):
     """Variables of a linear model, selected with differential privacy.
 
     Parameters
@@ -103,6 +105,8 @@ class SelectionResults(StatsmodelsNames):
     """
 
     kind = "selection"
+    title = "variable selection: {0.response}"
+    subject = "selected_formula"
     saved_as: ClassVar[Mapping[str, str]] = {"reported": "chosen", "stabilities": "chosen_again"}
 
     response: str
@@ -226,18 +230,12 @@ class SelectionResults(StatsmodelsNames):
             Coefficients with intervals where there are any, else selection frequencies.
         ax : matplotlib Axes, optional
         """
-        from dpreg.results import plots
-
         kind = kind or ("frequencies" if self.regression is None else "coefficients")
         if kind == "frequencies":
             return plots.frequencies(self, ax)
         if kind == "coefficients":
             return plots.coefficients(self._fitted("plot"), ax)
         raise ArgumentError(f'kind must be "coefficients" or "frequencies", got {shown(kind)}')
-
-    @property
-    def _subject(self) -> str:
-        return self.selected_formula
 
     def _series(self, values: Floats) -> pd.Series:
         return self.claim.marked(pd.Series(values, index=list(self.candidates)))
@@ -251,20 +249,24 @@ class SelectionResults(StatsmodelsNames):
         fit = None if self.regression is None else self.regression._renamed(yname, xname)
         return replace(self, response=yname or self.response, regression=fit)
 
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
     def _fitted(self, name: str) -> RegressionResults:
         if self.regression is None:
-            if self.best == () and self.by_looks:
-                raise NotReleased(f"{name} is not released: the chosen model has no columns.")
-            raise NotReleased(
-                f"{name} is not released: this call used fit=None, which selects and fits nothing. "
-                f'Call dp_select with fit="auto", or spend more budget on '
-                f"dp_ols({self.selected_formula!r}, ...)."
+            why = (
+                "this call used fit=None, which selects and fits nothing. Call dp_select with "
+                f'fit="auto", or spend more budget on dp_ols({self.selected_formula!r}, ...)'
             )
+            why = "the chosen model has no columns" if self.by_looks and not self.best else why
+            raise NotReleased(f"{name} is not released: {why}.")
         return self.regression
 
 
+@with_names_of(GLMResults)
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class GLMSelectionResults(FamilyNames, SelectionResults):
+class GLMSelectionResults(SelectionResults):
     """Terms of a generalised linear model, selected with differential privacy.
 
     What `SelectionResults` has for "adaptive" holds here too.
@@ -283,6 +285,7 @@ class GLMSelectionResults(FamilyNames, SelectionResults):
     """
 
     kind: ClassVar[str] = "glm-selection"
+    title = "variable selection, {0.family} regression: {0.response}"
 
     family: str
     link: str

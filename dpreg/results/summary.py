@@ -1,10 +1,10 @@
-"""Draws a `Report` as text, HTML, LaTeX or CSV, in the manner of statsmodels' tables.
+"""Draws a page as text, HTML, LaTeX or CSV, in the manner of statsmodels' tables.
 
 Every character of every name is escaped for where it goes.
 
 The page that a summary prints, as plain data: what stands on it, not how it looks.
 
-`page` makes a `Report` from a result; `summary` draws it as text, HTML, LaTeX or CSV.
+`page` makes a `Summary` of a result, which draws itself as text, HTML, LaTeX or CSV.
 """
 
 from __future__ import annotations
@@ -57,6 +57,11 @@ class Grid:
     aligns: str
     title: str = ""
 
+    def columns(self, places: Sequence[int]) -> Grid:
+        """Return some of the columns."""
+        heads, *rows = (tuple(row[j] for j in places) for row in (self.headers, *self.rows))
+        return Grid(heads, tuple(rows), "".join(self.aligns[j] for j in places))
+
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
@@ -67,23 +72,6 @@ class Paragraph:
 
 
 Block = Facts | Grid | Paragraph
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """A page: a title, a stamp for its head and foot where there is one, and blocks.
-
-    `paper` has the blocks that LaTeX shows, where these are others.
-    """
-
-    title: str
-    stamp: str | None
-    blocks: tuple[Block, ...]
-    paper: tuple[Block, ...] = ()
-
-    def titled(self, title: str | None) -> Report:
-        """Return the page under another title; None keeps it."""
-        return self if title is None else replace(self, title=title)
 
 
 _WIDTH: Final = 78
@@ -122,6 +110,7 @@ Row = tuple[str, ...]
 Table = Facts | Grid
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Summary:
     """The printable page of a result.
 
@@ -129,44 +118,47 @@ class Summary:
 
     Parameters
     ----------
-    report : Report
+    title : str
+    stamp : str or None
+        For its head and foot where there is one.
+    blocks : tuple of Facts, Grid and Paragraph
+    paper : tuple
+        The blocks that LaTeX shows, where these are others.
     """
 
-    __slots__ = ("report",)
-
-    def __init__(self, report: Report) -> None:
-        self.report = report
+    title: str
+    stamp: str | None
+    blocks: tuple[Block, ...]
+    paper: tuple[Block, ...] = ()
 
     @property
     def tables(self) -> list[SimpleTable]:
         """The tables as statsmodels' `SimpleTable`, in order."""
         from statsmodels.iolib.table import SimpleTable  # slow to import
 
-        tables = [block for block in self.report.blocks if not isinstance(block, Paragraph)]
+        tables = [block for block in self.blocks if not isinstance(block, Paragraph)]
         return [SimpleTable([*_head(block), *_body(block)]) for block in tables]
 
     def as_text(self) -> str:
         """Return the page as text of 78 columns; a table that is wider goes on below itself."""
-        stamp = [self.report.stamp.center(_WIDTH).rstrip()] if self.report.stamp else []
-        title = textwrap.wrap(printable(self.report.title), _WIDTH)
+        stamp = [self.stamp.center(_WIDTH).rstrip()] if self.stamp else []
+        title = textwrap.wrap(printable(self.title), _WIDTH)
         lines = [*stamp, *(line.center(_WIDTH).rstrip() for line in title)]
-        in_text = False
-        for block in self.report.blocks:
-            if not in_text or not isinstance(block, Paragraph):
-                lines.append("=" * _WIDTH)
-            in_text = isinstance(block, Paragraph)
+        rule, before = "=" * _WIDTH, None
+        for block in self.blocks:
             if isinstance(block, Paragraph):
-                lines.append(_wrapped(block))
+                lines += [rule] * (before is not Paragraph) + [_wrapped(block)]
             else:
-                lines.append(("\n" + "=" * _WIDTH + "\n").join(map(_text_table, _parts(block))))
-        return "\n".join([*lines, "=" * _WIDTH, *stamp])
+                lines += [line for part in _parts(block) for line in (rule, _text_table(part))]
+            before = type(block)
+        return "\n".join([*lines, rule, *stamp])
 
     def as_html(self) -> str:
         """Return the page as an HTML fragment."""
-        stamp = [f'<p style="{_STAMP_STYLE}">{_to_html(self.report.stamp or "")}</p>']
-        stamp = stamp[: bool(self.report.stamp)]
-        title = f"<p><strong>{_to_html(self.report.title)}</strong></p>"
-        blocks = map(_html_block, self.report.blocks)
+        stamp = [f'<p style="{_STAMP_STYLE}">{_to_html(self.stamp or "")}</p>']
+        stamp = stamp[: bool(self.stamp)]
+        title = f"<p><strong>{_to_html(self.title)}</strong></p>"
+        blocks = map(_html_block, self.blocks)
         return "\n".join(['<div class="dpreg">', *stamp, title, *blocks, *stamp, "</div>"])
 
     def as_latex(self) -> str:
@@ -178,16 +170,16 @@ class Summary:
         """
         stamp, title = (
             [rf"\begin{{center}}\textbf{{{_to_latex(text)}}}\end{{center}}"] * bool(text)
-            for text in (self.report.stamp or "", self.report.title)
+            for text in (self.stamp or "", self.title)
         )
-        blocks = chain.from_iterable(map(_latex_block, self.report.paper or self.report.blocks))
+        blocks = chain.from_iterable(map(_latex_block, self.paper or self.blocks))
         return "\n".join([*stamp, *title, *blocks, *stamp]) + "\n"
 
     def as_csv(self) -> str:
         """Return the page as comma-separated values; labels and texts are rows of their own."""
-        stamp = [[self.report.stamp]] if self.report.stamp else []
-        rows: list[Sequence[str]] = [*stamp, [self.report.title]]
-        for block in self.report.blocks:
+        stamp = [[self.stamp]] if self.stamp else []
+        rows: list[Sequence[str]] = [*stamp, [self.title]]
+        for block in self.blocks:
             if isinstance(block, Paragraph):
                 rows.append([block.label, block.text])
             elif isinstance(block, Facts):
@@ -326,16 +318,7 @@ def _parts(block: Table, width: int = _WIDTH) -> list[Table]:
             room = width - first
         groups[-1].append(column)
         room -= wide + 1
-    if len(groups) == 1:
-        return [block]
-    return [
-        Grid(
-            tuple(block.headers[j] for j in group),
-            tuple(tuple(row[j] for j in group) for row in block.rows),
-            "".join(block.aligns[j] for j in group),
-        )
-        for group in groups
-    ]
+    return [block] if len(groups) == 1 else [block.columns(group) for group in groups]
 
 
 def _wrapped(block: Paragraph) -> str:

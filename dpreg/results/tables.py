@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from dpreg.arrays import Floats
 from dpreg.privacy.budget import decimal_string
 from dpreg.privacy.noise import OBJECTIVE
 from dpreg.results.claim import ReleasedLook
@@ -43,6 +44,11 @@ def has_errors(fit: RegressionResults) -> bool:
     return not fit.bse.isna().all()
 
 
+def named(label: object) -> str:
+    """Return the name of a number, of its group as well where there are groups."""
+    return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+
+
 def coefficients(fit: RegressionResults, alpha: float, *, full: bool) -> Grid:
     """Return the table of coefficients; without errors where there are none.
 
@@ -58,15 +64,15 @@ def coefficients(fit: RegressionResults, alpha: float, *, full: bool) -> Grid:
         more = _both_errors(fit, "sampling\nand cut" if cut else "sampling\nerror")
     else:
         more = [("noise", map(_percent, fit.noise_share)), ("mark", marked, "l")]
-    told = (fit.params, fit.bse, fit.tvalues, fit.pvalues, fit.conf_int(alpha).to_numpy())
-    return _grid(("", fit.exog_names, "l"), *_inference(alpha, *told), *more)
+    numbers: list[Any] = [fit.params, fit.bse, fit.tvalues, fit.pvalues, fit.conf_int(alpha)]
+    told = _inference(alpha, np.column_stack(numbers))
+    return _grid(("", fit.exog_names, "l"), *told, *more)
 
 
 def paper(result: Any, alpha: float) -> Grid:
     """Return the table of a paper: coefficients, standard errors and intervals."""
     frame = result.to_frame(alpha)
-    names = [", ".join(map(str, n)) if isinstance(n, tuple) else str(n) for n in frame.index]
-    first = (("", names, "l"), ("coef", _each(frame["coef"], 4)))
+    first = (("", map(named, frame.index), "l"), ("coef", _each(frame["coef"], 4)))
     if frame["std err"].isna().all():
         return _grid(*first)
     errors = ["" if math.isnan(value) else fixed(value) for value in frame["std err"]]
@@ -88,92 +94,70 @@ def ratios(fit: Any, alpha: float) -> Grid:
 def contrast(result: Contrast, alpha: float) -> Grid:
     """Return the table of a test of constraints."""
     table = result.summary_frame(alpha)
-    numbers = table.to_numpy()
-    coef, error, z, p = numbers[:, :4].T
-    told = _inference(alpha, coef, error, z, p, numbers[:, 4:])
-    return _grid(("", map(str, table.index), "l"), *told)
-
-
-_LookColumn = tuple[str, Callable[[Any], str], str]
-_MOMENTS: Final[tuple[_LookColumn, ...]] = (
-    ("rows", lambda look: "box" if look.radius is None else "located", "l"),
-    ("share", lambda look: decimal_string(look.share), "r"),
-    ("radius", lambda look: "" if look.radius is None else f"{look.radius:.2f}", "r"),
-    ("residual\nclip", lambda look: f"{look.width:.3g}", "r"),
-    ("opened", lambda look: "yes" if look.opened else "no", "l"),
-    ("mean\nweight", lambda look: f"{look.weight:.3f}", "r"),
-)
-_FAMILY: Final[tuple[_LookColumn, ...]] = (
-    ("rows", lambda look: "box" if look.radius is None else "at a fit", "l"),
-    ("share", lambda look: decimal_string(look.share), "r"),
-    ("information\nlimit", lambda k: "" if k.radius is None else f"{k.radius**2:.3g}", "r"),
-    ("score\nlimit", lambda look: "" if look.radius is None else f"{look.width:.3g}", "r"),
-    ("relative\nweight", lambda look: f"{look.weight:.3f}", "r"),
-)
-_ADAPTIVE: Final[tuple[_LookColumn, ...]] = (
-    ("rows are seen", lambda look: _KINDS[look.kind], "l"),
-    ("share", lambda look: f"{float(look.share):.2g}", "r"),
-    ("limit\nof columns", lambda look: "".join(f"{end:.3g}" for end in look.limits[:1]), "r"),
-    ("limit\nof score", lambda look: "".join(f"{end:.3g}" for end in look.limits[1:2]), "r"),
-)
+    return _grid(("", map(str, table.index), "l"), *_inference(alpha, table.to_numpy()))
 
 
 def looks(listed: Sequence[Look | ReleasedLook], *, family: bool) -> list[Block]:
     """Return a line for each look: what it was for, its share of the noise, and its limits."""
     if not listed:
         return []
-    columns = _FAMILY if family else _MOMENTS
-    if isinstance(listed[0], ReleasedLook):
-        columns = _ADAPTIVE
     names = [
         "alone" if look.mechanism == OBJECTIVE and not family else f"look {place}"
         for place, look in enumerate(listed, 1)
     ]
-    cells = ((head, map(cell, listed), side) for head, cell, side in columns)
-    return [_grid(("", names, "l"), *cells)]
+    told = [_of_look(look, family) for look in listed]
+    sides = {"rows are seen": "l", "rows": "l", "opened": "l"}
+    columns = ((head, [one[head] for one in told], sides.get(head, "r")) for head in told[0])
+    return [_grid(("", names, "l"), *columns)]
+
+
+def _of_look(look: Look | ReleasedLook, family: bool) -> dict[str, str]:
+    """Return a look's line, by its headers; those of dpreg 0.2 have other ones."""
+    if isinstance(look, ReleasedLook):
+        columns, score, *_ = [*(f"{end:.3g}" for end in look.limits), "", ""]
+        told = {"rows are seen": _KINDS[look.kind], "share": f"{float(look.share):.2g}"}
+        return told | {"limit\nof columns": columns, "limit\nof score": score}
+    first, at = look.radius is None, "at a fit" if family else "located"
+    told = {"rows": "box" if first else at, "share": decimal_string(look.share)}
+    if family:
+        told["information\nlimit"] = "" if look.radius is None else f"{look.radius**2:.3g}"
+        told["score\nlimit"] = "" if first else f"{look.width:.3g}"
+        return told | {"relative\nweight": f"{look.weight:.3f}"}
+    told["radius"] = "" if first else f"{look.radius:.2f}"
+    told |= {"residual\nclip": f"{look.width:.3g}", "opened": "yes" if look.opened else "no"}
+    return told | {"mean\nweight": f"{look.weight:.3f}"}
 
 
 def terms(result: SelectionResults, *, full: bool = True) -> list[Block]:
     """Return the table of terms, chosen and not, and a line with all groups."""
     shares, errors = dict(result.selection_frequencies), dict(result.frequency_errors)
-    several = result.draws > 1
     grouped = {term for group in result.alternatives for term in group}
-    listed = [*result.kept, *result.candidates]
-    absent = []
-    if len(listed) > _MANY_TERMS:
-        absent = [term for term in listed if shares.get(term) == 0 and term not in grouped]
-        listed = [term for term in listed if term not in absent]
-    often = {t: f"{shares[t]:.2f} ({errors[t]:.2f})" for t in shares} if several else None
-    widths = {term: str(len(result.columns.get(term, (term,)))) for term in listed}
+    every = [*result.kept, *result.candidates]
+    never = [term for term in every if shares.get(term) == 0 and term not in grouped]
+    absent = never if len(every) > _MANY_TERMS else []
+    listed = [term for term in every if term not in absent]
     chosen = dict.fromkeys(grouped, "one of") | dict.fromkeys(result.selected, "yes")
-    every = {"columns": widths if full else None, "frequency (se)": often, **_measures(result)}
-    told = {head: of for head, of in every.items() if of is not None}
+    told: dict[str, Mapping[str, str]] = {}
+    if full:
+        told["columns"] = {term: str(len(result.columns.get(term, (term,)))) for term in listed}
+    if result.draws > 1:
+        told["frequency (se)"] = {t: f"{shares[t]:.2f} ({errors[t]:.2f})" for t in shares}
+    if result.levels:
+        told["level"] = {term: _level(value) for term, value in result.levels.items()}
+        told["se"] = {term: fixed(value, 4) for term, value in result.choice_errors.items()}
+    if result.stabilities:
+        told["stability"] = {term: f"{value:.2f}" for term, value in result.stabilities.items()}
     table = _grid(
         ("term", listed, "l"),
         ("role", ["candidate" if term in shares else "kept" for term in listed], "l"),
         ("selected", [chosen.get(term, "no") for term in listed], "l"),
-        *(
-            (head, [of.get(term, "") for term in listed])
-            for head, of in told.items()
-            if of is not None
-        ),
+        *((head, [of.get(term, "") for term in listed]) for head, of in told.items()),
     )
     blocks: list[Block] = [table]
     if absent:
         blocks.append(Paragraph(f"Never selected ({len(absent)})", ", ".join(absent)))
     lines = ["{" + ", ".join(group) + "}" for group in result.alternatives]
     return [*blocks, *[Paragraph("One of", "; ".join(lines))] * bool(lines)]
-
-
-def _measures(result: SelectionResults) -> dict[str, Mapping[str, str]]:
-    """Return the columns of the table that belong to looks: what they say of each term."""
-    if result.levels:
-        levels = {term: _level(value) for term, value in result.levels.items()}
-        errors = {term: fixed(value, 4) for term, value in result.choice_errors.items()}
-        return {"level": levels, "se": errors}
-    if result.stabilities:
-        return {"stability": {term: f"{value:.2f}" for term, value in result.stabilities.items()}}
-    return {}
 
 
 def _level(value: float) -> str:
@@ -186,12 +170,12 @@ def estimates(result: Estimates, alpha: float, *, full: bool) -> Grid:
     labels = ("", result.labels * lines, "l")
     groups = (result.by or "", [each for each in result.groups for _ in result.labels], "l")
     names = [labels] if not result.groups else [groups, labels][: 1 + (len(result.labels) > 1)]
-    last = _both_errors(result, places=4)
+    last, (low, high) = _both_errors(result, places=4), result.conf_int(alpha).to_numpy().T
     return _grid(
         *names,
         ("share" if result.kind == "histogram" else "coef", _each(result.estimates, 4)),
         ("std err", _each(result.bse, 4)),
-        *_limits(alpha, result.conf_int(alpha).to_numpy(), 4),
+        *zip(_headers(alpha)[-2:], (_each(end, 4) for end in (low, high)), strict=True),
         *(last if full else [("noise", map(_percent, result.noise_share))]),
     )
 
@@ -253,16 +237,12 @@ def _headers(alpha: float) -> tuple[str, ...]:
     return ("coef", "std err", "z", "P>|z|", f"[{alpha / 2:.5g}", f"{1 - alpha / 2:.5g}]")
 
 
-def _inference(alpha: float, coef: Any, error: Any, z: Any, p: Any, limits: Any) -> list[Column]:
-    """Write coefficient, error, z, p-value and limits, each as statsmodels does."""
+def _inference(alpha: float, numbers: Floats) -> list[Column]:
+    """Write coefficient, error, z, p-value and both limits, each as statsmodels does."""
+    coef, error, z, p, low, high = numbers.T
     ratio = (f"{x:.3f}" if abs(x) < 1e5 else f"{x:.3g}" for x in z)
-    told = (_each(coef, 4), _each(error), ratio, (f"{x:.3f}" for x in p))
-    return [*zip(_headers(alpha), told, strict=False), *_limits(alpha, limits)]
-
-
-def _limits(alpha: float, limits: Any, places: int = 3) -> list[Column]:
-    ends = (_each(end, places) for end in limits.T)
-    return list(zip(_headers(alpha)[-2:], ends, strict=True))
+    told = (_each(coef, 4), _each(error), ratio, (f"{x:.3f}" for x in p), _each(low), _each(high))
+    return list(zip(_headers(alpha), told, strict=True))
 
 
 def _both_errors(result: Any, head: str = "sampling\nerror", places: int = 3) -> list[Column]:
@@ -357,12 +337,26 @@ _LAYOUTS: Final[Mapping[str, tuple[str, str]]] = {
 def facts(layout: str, result: Any) -> Facts:
     """Lay out the facts of a result, or of the coefficients within one."""
     left, right = (
-        tuple(
-            (name, told) for name in side.split("|") if (told := _FACTS[name](result)) is not None
-        )
+        tuple((name, told) for name in side.split("|") if (told := _fact(name, result)) is not None)
         for side in _LAYOUTS[layout]
     )
     return Facts(left, right)
+
+
+def _fact(name: str, result: Any) -> str | None:
+    """Return a fact in words: what `_FACTS` says, else the attribute of that name."""
+    known = _FACTS.get(name)
+    match known(result) if known else getattr(result, name.lower().replace(" ", "_")):
+        case bool(yes):
+            return "yes" if yes else "no"
+        case int(count):
+            return f"{count:,}"
+        case Fraction() | float() as number:
+            exactly = decimal_string(number) if isinstance(number, Fraction) else "/"
+            short = len(exactly) <= 10 and "/" not in exactly
+            return exactly if short else f"{float(number):.6g}"
+        case text:
+            return text
 
 
 def _sd(fit: Any) -> str | None:
@@ -401,66 +395,32 @@ def _sources(bounds: Mapping[str, str]) -> str:
     return ", ".join(f"{counts[source]} {source}" for source in sorted(counts, reverse=True)) or "-"
 
 
-def _short(number: Fraction | float | None) -> str | None:
-    """Return few digits: an exact decimal where it is short, else six significant digits."""
-    if isinstance(number, Fraction):
-        text = decimal_string(number)
-        if len(text) <= 10 and "/" not in text:
-            return text
-    return None if number is None else f"{float(number):.6g}"
-
-
-def _count(number: int) -> str:
-    return f"{number:,}" if number < 10**12 else f"{Decimal(number):.3e}"
-
-
+_METHODS: Final = {"pcls": "PCLS", "pcpl": "PCPL"}
 # What was spent is shown of eps and delta: pure noise costs no delta, whatever the call allows.
-_FACTS: Final[Mapping[str, Callable[[Any], str | None]]] = {
-    "Neighbors": lambda r: r.claim.neighbors,
-    "Contributions": lambda r: "all" if r.claim.whole else str(r.claim.contributions),
-    "eps": lambda r: r.claim.spent.as_decimal()[0],
-    "delta": lambda r: r.claim.spent.as_decimal()[1],
-    "n": lambda r: "private" if r.nobs is None else f"{r.nobs:,}",
-    "Passes": lambda r: str(r.passes),
+_FACTS: Final[Mapping[str, Callable[[Any], bool | float | Fraction | str | None]]] = {
+    "Contributions": lambda r: "all" if r.claim.whole else r.contributions,
+    "eps": lambda r: r.spent.as_decimal()[0],
+    "delta": lambda r: r.spent.as_decimal()[1],
+    "n": lambda r: "private" if r.nobs is None else r.nobs,
     "Dep. Variable": lambda r: r.endog_names,
     "Fit": lambda r: r.method if r.kind == "regression" else r.fit,
-    "Noise": lambda r: r.noise,
     "Rows": lambda r: "held out" if r.fit == "split" else "all",
     "Complete, noisy": _complete,
-    "Scaling": lambda r: r.scaling,
-    "Df Model": lambda r: f"{r.df_model:.0f}",
     "R-squared": lambda r: None if r.explained is None else fixed(r.explained),
     "Residual sd": _sd,
-    "Clip": lambda r: _short(r.clip),
     "Bounds": lambda r: _sources(r.bounds),
     "Intervals": _intervals,
-    "Success": lambda r: r.success,
-    "Family": lambda r: r.family,
-    "Link": lambda r: r.link,
     "Scale": lambda r: (
         fixed(r.error_variance) if math.isfinite(r.error_variance or math.nan) else "not released"
     ),
-    "Converged": lambda r: "yes" if r.converged else "no",
-    "Offset": lambda r: r.offset,
-    "Trials": lambda r: r.trials,
-    "Method": lambda r: {"pcls": "PCLS", "pcpl": "PCPL"}.get(r.method, r.method),
-    "Mechanism": lambda r: r.mechanism,
-    "Engine": lambda r: r.engine,
-    "Certified": lambda r: {None: None, True: "yes", False: "no"}[r.certified],
-    "Models": lambda r: _count(r.n_models),
+    "Method": lambda r: _METHODS.get(r.method, r.method),
+    "Models": lambda r: r.n_models if r.n_models < 10**12 else f"{Decimal(r.n_models):.3e}",
     "Terms": lambda r: f"{len(r.kept)} kept, {len(r.candidates)} candidates",
-    "Units": lambda r: r.units,
-    "Hierarchy": lambda r: r.hierarchy,
-    "max_terms": lambda r: "none" if r.max_terms is None else str(r.max_terms),
-    "Draws": lambda r: str(r.draws),
-    "Radius": lambda r: r.radius and f"{_short(r.radius)} ({r.radius_source})",
-    "Penalty": lambda r: r.penalty,
-    "phi (per column)": lambda r: _short(r.phi),
-    "psi (per term)": lambda r: _short(r.psi),
-    "Sigma2": lambda r: _short(r.sigma2),
-    "Statistic": lambda r: r.statistic,
+    "max_terms": lambda r: "none" if r.max_terms is None else r.max_terms,
+    "Radius": lambda r: None if r.radius is None else f"{_fact('rho', r)} ({r.radius_source})",
+    "rho": lambda r: r.radius,
+    "phi (per column)": lambda r: r.phi,
+    "psi (per term)": lambda r: r.psi,
     "Groups": lambda r: None if r.by is None else f"{len(r.groups)} of {r.by}",
-    "Blocks": lambda r: None if r.blocks is None else f"{r.blocks:,}",
-    "Column": lambda r: r.column,
     "Bins": lambda r: f"{len(r.labels)} ({r.binning})",
 }

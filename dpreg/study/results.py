@@ -28,7 +28,7 @@ import pandas as pd
 from dpreg.arrays import Bools, Floats, Ints
 from dpreg.errors import ArgumentError, shown
 from dpreg.request import count
-from dpreg.results.summary import Block, Facts, Grid, Paragraph, Printed, Report, Summary
+from dpreg.results.summary import Block, Facts, Grid, Paragraph, Printed, Summary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -156,7 +156,7 @@ class Study(Printed):
         right |= {"Neighbours": self.neighbors, "Contributions": str(self.contributions)}
         facts = Facts(tuple(left.items()), tuple(right.items()))
         whole = (Paragraph("Formula", self.formula), facts, *blocks)
-        return Summary(Report(f"{name}: {self.response}", CURATOR_ONLY, whole))
+        return Summary(f"{name}: {self.response}", CURATOR_ONLY, whole)
 
     def _likeliest(self, frame: pd.DataFrame) -> Ints:
         """Return the terms that a page shows, the likeliest first."""

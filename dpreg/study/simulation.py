@@ -43,7 +43,7 @@ import pandas as pd
 
 from dpreg.arrays import Bools, Floats, Ints
 from dpreg.errors import ArgumentError, shown
-from dpreg.results.summary import Facts, Grid, Paragraph, Printed, Report, Summary
+from dpreg.results.summary import Facts, Grid, Paragraph, Printed, Summary
 from dpreg.running import bar
 from dpreg.selection.probabilities import panels, useless_term_penalty
 from dpreg.selection.scoring import candidates as constrained
@@ -438,7 +438,7 @@ class SimulationStudy(Printed):
         )
         cut = left_out(len(frame), _SHOWN, ".best")
         title = f"Simulation study: {self._beta}"
-        return Summary(Report(title, SIMULATED, (facts, grid, reading, *cut)))
+        return Summary(title, SIMULATED, (facts, grid, reading, *cut))
 
     def __repr__(self) -> str:
         """Say what it is."""

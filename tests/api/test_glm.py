@@ -194,7 +194,7 @@ def test_where_no_intervals_are_earned_there_are_none():
     assert fit.conf_int().isna().all(axis=None)
     assert np.isfinite(fit.params).all()
     assert "too few" in str(fit)
-    assert dict(fit.summary(full=True).report.blocks[3].right)["Intervals"] == "none"
+    assert dict(fit.summary(full=True).blocks[3].right)["Intervals"] == "none"
     assert fit.ratios()["odds ratio"].notna().all()
     assert "odds ratio" in str(fit.summary(ratios=True))
 

@@ -117,9 +117,7 @@ def test_errors_are_robust_and_clustered_by_person(call):
 
 
 def table_of(fit):
-    facts = next(
-        block for block in fit.summary(full=True).report.blocks if isinstance(block, Facts)
-    )
+    facts = next(block for block in fit.summary(full=True).blocks if isinstance(block, Facts))
     return [*facts.left, *facts.right]
 
 

@@ -14,7 +14,7 @@ def fitted(houses):
 
 def test_errors_z_p_and_intervals_are_those_of_statsmodels(fitted):
     params, cov = fitted.params.to_numpy(), fitted.cov_params().to_numpy()
-    errors = inference.combined_errors(cov, np.eye(4))
+    errors = inference.root(inference.variances(cov, np.eye(4)))
     z = inference.z_values(params, errors)
     np.testing.assert_allclose(errors, fitted.bse, rtol=1e-12)
     np.testing.assert_allclose(z, fitted.tvalues, rtol=1e-12)

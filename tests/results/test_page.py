@@ -227,7 +227,7 @@ def test_remarks_are_numbered_and_told_once(make_regression, make_claim):
 
 def test_after_looks_sampling_says_what_else_it_holds(make_regression):
     staged = make_regression(method="staged").summary(full=True)
-    assert "sampling\nand cut" in grids(staged.report)[0].headers
+    assert "sampling\nand cut" in grids(staged)[0].headers
     assert "cutting heavy-tailed residuals" in " ".join(str(staged).split())
     assert "heavy-tailed" not in str(make_regression().summary(full=True))
 

@@ -106,3 +106,11 @@ def test_integers_and_fractions_stay_exact(make_selection):
     assert pickle.loads(pickle.dumps(result)).n_models == 2**300
     assert result.to_dict()["radius"] == "2"
     assert result.to_dict()["phi"] == "1/3"
+
+
+def test_a_selection_has_the_public_names_of_its_fit(make_selection):
+    result = make_selection(fitted=True)
+    for name in ("bse_sampling", "bse_privacy", "noise_share"):
+        pd.testing.assert_series_equal(getattr(result, name), getattr(result.regression, name))
+    assert result.cov_kwds == result.regression.cov_kwds
+    assert not hasattr(result, "coefficients")  # a field of the fit alone

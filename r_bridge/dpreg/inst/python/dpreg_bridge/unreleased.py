@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from dpreg.planning import Plan, RegressionPlan
-from dpreg.results.summary import Grid, Report, Summary
+from dpreg.results.summary import Grid, Summary
 from dpreg.study.results import SIMULATED, AdaptiveStudy, SelectionStudy
 from dpreg.study.simulation import OBSERVED, SimulationStudy
 from dpreg_bridge.pages import laid_out
@@ -114,7 +114,7 @@ def plan_view(result: Plan | RegressionPlan, labels: Mapping[str, str]) -> dict[
         "n": result.n,
         "eps": float(result.eps),
         "solved": result.solved,
-        "text": Summary(_labelled(result.summary().report, labels)).as_text(),
+        "text": _labelled(result.summary(), labels).as_text(),
     }
     if result.facts.family:
         common |= {
@@ -154,7 +154,7 @@ def _found(result: Plan) -> dict[str, Any]:
     }
 
 
-def _labelled(page: Report, labels: Mapping[str, str]) -> Report:
+def _labelled(page: Summary, labels: Mapping[str, str]) -> Summary:
     blocks = [
         replace(block, rows=tuple((labels.get(row[0], row[0]), *row[1:]) for row in block.rows))
         if isinstance(block, Grid)
