@@ -221,6 +221,8 @@ def _check_given(call: Mapping[str, Any], of: str, family: bool, given: set[str]
     for name, wanted in needed.items():
         if wanted and call[name] is None:
             raise ArgumentError(f"a plan with{'' if family else 'out'} family= needs {name}.")
+    if family and of == "select" and not hasattr(call["effects"], "items"):
+        raise ArgumentError("effects must be a mapping of columns to numbers.")
     if call["n"] is None and call["eps"] is None:
         raise ArgumentError("give n, eps or both: the one left out is what is found.")
 

@@ -119,7 +119,7 @@ def test_what_is_not_earned_is_told():
         ({"mean": None}, "needs mean"),
         ({"schema": None}, "needs schema"),
         ({"effects": None}, "needs effects"),
-        ({"effects": 0.3}, "names 'x1'"),
+        ({"effects": 0.3}, "mapping"),
         ({"effects": {"nix": 0.3}}, "nix"),
         ({"of": "glm"}, 'of="glm" has no effects'),
         ({"spread": 1}, "has no spread"),
