@@ -399,11 +399,11 @@ class SelectionStudy(Study):
         """
         law, bic = self.law, self.law.bic_rsquared
         expected = (law.rsquared * law.probabilities).sum(axis=0)
-        error = law.error(expected, (law.rsquared**2 * law.probabilities).sum(axis=0))
         scale = bic if bic > 0 else np.nan
         columns = {"relative": expected / scale, "expected": expected, "bic": bic}
         if not self.exact:
-            columns["relative se"] = error / scale
+            squares = (law.rsquared**2 * law.probabilities).sum(axis=0)
+            columns["relative se"] = law.error(expected, squares) / scale
         return marked(pd.DataFrame(columns, index=self.index))
 
     def plot(self, kind: str = "agreement", **options: str | int) -> Figure:
