@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from dpreg.study.results import SIMULATED, marked
-from dpreg.study.simulation import OBSERVED, SimulationDesign, SimulationStudy, run
+from dpreg.study.simulation import OBSERVED, SimulationDesign, SimulationStudy, proportions
 
 __all__ = ["BETAS", "figure", "mechanism_table"]
 
@@ -54,20 +54,20 @@ def figure(
     design = SimulationDesign(
         beta=np.array(BETAS[number]),
         sigma=1.0,
-        sizes=(100, 1000),
-        radii=_RADII,
+        n=(100, 1000),
+        radius=_RADII,
         eps=_EPS,
-        fractions=tuple(np.linspace(0.0, 0.5, points).tolist()),
+        penalty=tuple(np.linspace(0.0, 0.5, points).tolist()),
         false_inclusions=None,
-        mechanisms=("laplace",),
+        mechanism=("laplace",),
         neighbors=("replace-one",),
-        scales=("paper",),
-        bounds=bounds,
+        scale=("paper",),
+        bound=bounds,
         empty=False,
         datasets=datasets,
         seed=seed,
     )
-    return SimulationStudy(design, marked(run(design, progress=progress), SIMULATED))
+    return SimulationStudy(design, marked(proportions(design, progress=progress), SIMULATED))
 
 
 def mechanism_table(
@@ -99,20 +99,20 @@ def mechanism_table(
         design = SimulationDesign(
             beta=np.array(BETAS[1]),
             sigma=1.0,
-            sizes=(n,),
-            radii=(radius,),
+            n=(n,),
+            radius=(radius,),
             eps=eps,
-            fractions=tuple(np.linspace(0.0, 0.5, 51).tolist()),
+            penalty=tuple(np.linspace(0.0, 0.5, 51).tolist()),
             false_inclusions=Fraction(1, 10),
-            mechanisms=(mechanism,),
+            mechanism=(mechanism,),
             neighbors=(neighbors,),
-            scales=(scale,),
-            bounds=(bound,),
+            scale=(scale,),
+            bound=(bound,),
             empty=True,
             datasets=datasets,
             seed=seed,
         )
-        study = SimulationStudy(design, run(design))
+        study = SimulationStudy(design, proportions(design))
         for penalty, found in (("best", study.best), ("auto", study.auto)):
             line = found["right"].reset_index()
             parts.append(line.assign(penalty=penalty))

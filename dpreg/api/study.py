@@ -10,9 +10,7 @@ Tested in `tests/study/test_selection.py`, `tests/study/test_adaptive.py` and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from fractions import Fraction
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any, Final
 
@@ -22,151 +20,90 @@ from numpy.typing import NDArray
 from dpreg.api.select import ByLooks
 from dpreg.errors import ArgumentError
 from dpreg.formula.design import undeclared
+from dpreg.moments import read_moments
 from dpreg.options import PCLS, Amount, Amounts, MethodLike, SchemaLike, Table, Texts, unpacked
-from dpreg.planning.facts import sized
 from dpreg.privacy.budget import exact
-from dpreg.privacy.mechanisms.choice import MECHANISMS
-from dpreg.privacy.protection import NEIGHBORS
 from dpreg.request import (
     Arguments,
     SelectionRequest,
     answered_by,
     choice,
     count,
-    inclusions,
     names,
-    optional,
     renamed_method,
-    truth,
 )
 from dpreg.schema import Schema
+from dpreg.selection import run
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader, showing
 from dpreg.study.results import SIMULATED, AdaptiveStudy, SelectionStudy, marked
-from dpreg.study.selection import simulate_choices, study
-from dpreg.study.simulation import OBSERVED, SimulationDesign, SimulationStudy, run
+from dpreg.study.selection import Studied, is_listed, study_looks, study_paper
+from dpreg.study.simulation import (
+    OBSERVED,
+    SimulationDesign,
+    SimulationStudy,
+    proportions,
+    several,
+    size_or_zero,
+)
 
-_MOST_COLUMNS: Final = 12  # work
-_SCALES: Final = ("range", "paper")
-_OF_ALL: Final[Mapping[str, Any]] = {"shares": None, "draws": 1, "fit": None, "unsafe_seed": None}
+_SAME: Final[Mapping[str, Any]] = {"shares": None, "draws": 1, "fit": None, "unsafe_seed": None}
 """Arguments of `dp_select` that are the same in every study of a selection."""
-_STUDIED: Final = {"delta": 0, "method": "pcls", **_OF_ALL}
-"""Those that are the same in every study of the paper's method."""
 
 
-def _adaptive_study(
-    call: Mapping[str, Any], budgets: tuple[Any, ...], deltas: tuple[Any, ...]
-) -> AdaptiveStudy:
-    """Simulate selections by looks under each eps and delta, combined."""
+def _selection_study(asked: Arguments) -> Any:
+    """Answer `selection_study`: a request a combination, all on the same rows."""
+    call = {**unpacked(asked), "keep": names(asked["keep"], "keep")}
+    if call["draws"] != 1 and isinstance(asked["method"], PCLS):
+        raise ArgumentError("draws: a study computes the law of one draw.")
+    looks = choice(renamed_method(call["method"]), "method", ("pcls", "adaptive")) == "adaptive"
+    call["method"] = "adaptive" if looks else "pcls"
+    told = ("eps", "delta") if looks else ("eps", "radius", "penalty", "mechanism")
+    varied = {name: several(call[name], name) for name in told}
+    if not looks:
+        if any(exact(one, "delta") for one in several(call["delta"], "delta")):
+            raise ArgumentError('delta is for method="adaptive": "pcls" is pure.')
+        call["delta"] = 0
+    for price in varied.get("penalty", ()):
+        if price not in ("auto", "bic"):
+            size_or_zero(price, "penalty")
+    drawn: dict[str, Any] = {
+        "draws": count(asked["draws"], "draws", 2 if looks else 1),
+        "seed": count(call["seed"], "seed", 0),
+        "progress": showing(call["progress"]),
+    }
     requests = [
-        SelectionRequest.of({**call, **_OF_ALL, "method": "adaptive", "eps": eps, "delta": delta})
-        for eps, delta in product(budgets, deltas)
+        SelectionRequest.of({**call, **_SAME, **dict(zip(varied, one, strict=True))})
+        for one in product(*varied.values())
     ]
-    shown, draws = showing(call["progress"]), count(call["draws"], "draws", 2)
-    seed = count(call["seed"], "seed", 0)
-    known, reader = Schema.from_any(call["schema"]), Reader(as_source(call["data"]), False)
-    if unbounded := undeclared(requests[0].formula, known, reader.source):
+    first, known = requests[0], Schema.from_any(call["schema"])
+    for name, given in (("radius", varied.get("radius", ())), ("sigma2", (call["sigma2"],))):
+        if "private" in given:
+            raise ArgumentError(
+                f'a study spends no budget: {name} must be a number, not "private".'
+            )
+    reader = Reader(as_source(call["data"]), not looks and call["progress"])
+    if unbounded := undeclared(first.formula, known, reader.source):
         raise ArgumentError(
             f"a study buys no bounds: declare those of {', '.join(unbounded)} in the schema."
         )
+    if not looks:
+        prepared = [run.prepare(request, known, reader) for request in requests]
+        design = run.design_of(first, known)
+        space = run.space_of(first, design)
+        is_listed(requests, space)
+        moments = run.read_rows(first, design, reader).selecting
+        paper = Studied(request=first, design=design, space=space, moments=moments, **drawn)
+        return study_paper(paper, requests, prepared)
     settled = [ByLooks.of(request, (reader, known)) for request in requests]
     design = settled[0].context.trial
     if len(design.columns) < 2:
         raise ArgumentError('method="adaptive" needs columns to look at: use method="pcls".')
-    for one in settled:
-        one.refuses(reader.source.rows)
-    settings = [(one.request, one.plan()) for one in settled]
-    space = settled[0].space(design)
-    return simulate_choices(settings, design, space, reader, draws=draws, seed=seed, progress=shown)
-
-
-def _drawn_by(mechanism: Any) -> Any:
-    """Return the mechanism of one draw."""
-    return "permute-and-flip" if mechanism == "auto" else mechanism
-
-
-def _each(call: Arguments, name: str, check: Callable[..., Any], *rest: Any) -> tuple[Any, ...]:
-    """Return the values of a varied argument, each as `check` returns it."""
-    return tuple(check(one, name, *rest) for one in several(call[name], name))
-
-
-def _bound(value: Any, name: str) -> Fraction | str:
-    if isinstance(value, str) and value == OBSERVED:
-        return OBSERVED
-    return _size(value, name)
-
-
-def _size(value: Any, name: str) -> Fraction:
-    """Return a positive number, exactly, whose products with others stay in float64."""
-    sized(value, name)
-    return exact(value, name)
-
-
-def _size_or_zero(value: Any, name: str) -> float:
-    return 0.0 if exact(value, name) == 0 else sized(value, name, signed=True)
-
-
-def _coefficients(beta: Any, empty: bool) -> NDArray[np.float64]:
-    if isinstance(beta, Mapping):
-        raise ArgumentError("beta must be a sequence of numbers, without names.")
-    numbers = [_size_or_zero(one, "beta") for one in several(beta, "beta")]
-    if len(numbers) > _MOST_COLUMNS:
-        raise ArgumentError(f"beta must hold 1 to {_MOST_COLUMNS} coefficients.")
-    if not (empty or any(numbers)):
-        raise ArgumentError("beta must not be all zero unless empty=True.")
-    return np.array(numbers)
-
-
-def several(value: Any, name: str) -> tuple[Any, ...]:
-    """Return the values of a varied argument; one value stands for itself."""
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        return (value,)
-    values = tuple(np.atleast_1d(value)) if isinstance(value, np.ndarray) else tuple(value)
-    if not values:
-        raise ArgumentError(f"{name} must hold at least one value.")
-    return values
-
-
-def _check_public(requests: list[SelectionRequest]) -> None:
-    if any(request.radius is None for request in requests):
-        raise ArgumentError('a study spends no budget: radius must be a number, not "private".')
-    if any(request.sigma2 == "private" for request in requests):
-        raise ArgumentError('a study spends no budget: sigma2 must be a number, not "private".')
-
-
-def _selection_study(asked: Arguments) -> Any:
-    call = {**unpacked(asked), "keep": names(asked["keep"], "keep")}
-    if call["draws"] != 1 and isinstance(asked["method"], PCLS):
-        raise ArgumentError("draws: a study computes the law of one draw.")
-    call["draws"] = asked["draws"]
-    budgets, deltas, prices = (several(call[one], one) for one in ("eps", "delta", "penalty"))
-    for one in budgets:
-        sized(one, "eps")
-    if choice(renamed_method(call["method"]), "method", ("pcls", "adaptive")) == "adaptive":
-        return _adaptive_study(call, budgets, deltas)
-    if any(exact(one, "delta") for one in deltas):
-        raise ArgumentError('delta is for method="adaptive": "pcls" is pure.')
-    for one in prices:
-        if not isinstance(one, str) or one not in ("auto", "bic"):
-            _size_or_zero(one, "penalty")
-    radii = (None,) if call["radius"] is None else several(call["radius"], "radius")
-    drawn = [_drawn_by(one) for one in several(call["mechanism"], "mechanism")]
-    shown = showing(call["progress"])
-    varied = ("eps", "radius", "penalty", "mechanism")
-    requests = [
-        SelectionRequest.of({**call, **_STUDIED, **dict(zip(varied, one, strict=True))})
-        for one in product(budgets, radii, prices, drawn)
-    ]
-    _check_public(requests)
-    reader = Reader(as_source(call["data"]), call["progress"])
-    return study(
-        requests,
-        call["schema"],
-        reader,
-        draws=count(call["draws"], "draws"),
-        seed=count(call["seed"], "seed", 0),
-        progress=shown,
-    )
+    for way in settled:
+        way.refuses(reader.source.rows)
+    space, (moments,) = settled[0].space(design), read_moments(reader, design)
+    studied = Studied(request=first, design=design, space=space, moments=moments, **drawn)
+    return study_looks(studied, reader, [(way.request, way.plan()) for way in settled])
 
 
 @answered_by(_selection_study)
@@ -249,30 +186,8 @@ def selection_study(
 
 
 def _simulation_study(call: Arguments) -> Any:
-    each = partial(_each, call)
-    empty, shown = truth(call["empty"], "empty"), showing(call["progress"])
-    fractions = tuple(float(part) for part in np.linspace(0, 0.5, 51))
-    if call["penalty"] is not None:
-        fractions = each("penalty", _size_or_zero)
-    if min(fractions) < 0:
-        raise ArgumentError("penalty must be at least 0.")
-    design = SimulationDesign(
-        beta=_coefficients(call["beta"], empty),
-        sigma=sized(call["sigma"], "sigma"),
-        sizes=each("n", count),
-        radii=each("radius", _size),
-        eps=each("eps", _size),
-        fractions=fractions,
-        false_inclusions=optional(call["false_inclusions"], "false_inclusions", inclusions),
-        mechanisms=each("mechanism", choice, MECHANISMS),
-        neighbors=each("neighbors", choice, NEIGHBORS),
-        scales=each("scale", choice, _SCALES),
-        bounds=each("bound", _bound),
-        empty=empty,
-        datasets=count(call["datasets"], "datasets", 2),
-        seed=count(call["seed"], "seed", 0),
-    )
-    return SimulationStudy(design, marked(run(design, progress=shown), SIMULATED))
+    shown, design = showing(call["progress"]), SimulationDesign.of(call)
+    return SimulationStudy(design, marked(proportions(design, progress=shown), SIMULATED))
 
 
 @answered_by(_simulation_study)

@@ -37,7 +37,7 @@ has it besides: P(j out) <= exp(-t (D_j - c_j)). So k effects are all found with
 
     n beta_j^2 v_j >= c_j + ln(k / alpha') / t,
 
-the rule of thumb that `rule_rows` solves for n.
+the rule of thumb, solved for n by `Paper.rule_of_thumb`.
 
 Theorems 4.1 and 4.2 of Lei et al. (2018) as numbers: what they promise for given n and eps.
 
@@ -225,12 +225,6 @@ def detect(
     return Detection(each, float(every.sum()), float(every[0]), float(chances.sum(axis=0) @ sizes))
 
 
-def rule_rows(effects: Effects, *, rate: float, phi: float, psi: float, miss: float) -> float:
-    """Return the n of the rule of thumb: all effects found with chance about 1 - `miss`."""
-    wanted = psi + phi * effects.columns + math.log(len(effects.strength) / miss) / rate
-    return float((wanted / effects.strength).max())
-
-
 def _coin(gain: Floats) -> Floats:
     return np.asarray(1 / (1 + np.exp(np.clip(-gain, -_DEEPEST, _DEEPEST))))
 
@@ -363,50 +357,31 @@ class Situation:
         return self.radius >= self.bound * math.sqrt(self.largest / self.kappa0)
 
 
-@dataclass(frozen=True, slots=True)
-class Promise:
-    """What a theorem says.
-
-    Attributes
-    ----------
-    right : float
-        It promises at least this chance of the right model; 0 where it promises nothing.
-    penalty : float
-        phi, at which it is strongest.
-    holds : bool
-        Whether its conditions hold, the one on R apart.
-    wide_enough : bool
-        Whether its condition on R holds.
-    """
-
-    right: float
-    penalty: float
-    holds: bool
-    wide_enough: bool
-
-
-def theorem_41(at: Situation) -> Promise:
-    """Evaluate theorem 4.1 (penalised constrained least squares)."""
+def theorem_41(at: Situation) -> float:
+    """Return the chance of the right model that theorem 4.1 promises (penalised least squares)."""
     phi = at.kappa0 * at.least**2 * at.rows / max(4, 1 + 2 * at.true)
     a, c = _largest(at, phi / (2 * math.log(at.rows)))
     misses = (1 + 2 * at.largest) / math.sqrt(2 * math.pi * max(a, 1e-300) * math.log(at.rows))
-    falls = phi * at.eps / (4 * (at.radius + at.bound) ** 2)  # by definition
-    return _promised(at, phi, c, falls, misses * at.rows**-c)
+    return _promised(at, phi / 4, c, misses * at.rows**-c)
 
 
-def theorem_42(at: Situation) -> Promise:
-    """Evaluate theorem 4.2 (penalised constrained profile likelihood)."""
+def theorem_42(at: Situation) -> float:
+    """Return the chance of the right model that theorem 4.2 promises (profile likelihood)."""
     phi = 2 / (3 * at.true) * at.rows * math.log1p(at.kappa0 * at.least**2 / 4)
     a, c = _largest(at, phi / (4 * math.log(at.rows)))
-    falls = phi * at.eps / (64 * (at.radius + at.bound) ** 2)  # by definition
-    return _promised(at, phi, c, falls, 3 * at.rows ** (-a / 2) + 2 * at.largest * at.rows**-c)
+    missed = 3 * at.rows ** (-a / 2) + 2 * at.largest * at.rows**-c
+    return _promised(at, phi / 64, c, missed)  # by definition
 
 
-def _promised(at: Situation, phi: float, c: float, falls: float, missed: float) -> Promise:
-    """Return what is left of K exp(-falls) and the chance that a true column is missed."""
-    holds = c > 0 and at.true <= at.rows / 8  # by definition
-    wrong = math.exp(min(math.log(at.models) - falls, 1.0)) + missed if holds else 1.0
-    return Promise(max(0.0, 1 - wrong), phi, holds, at.wide_enough)
+def _promised(at: Situation, phi: float, c: float, missed: float) -> float:
+    """Return what is left of K exp(-phi eps / (R + r)^2) and the chance of missing a column.
+
+    Nothing is promised where the conditions do not hold; the one on R is `wide_enough`.
+    """
+    if c <= 0 or at.true > at.rows / 8:  # by definition
+        return 0.0
+    falls = phi * at.eps / (at.radius + at.bound) ** 2
+    return max(0.0, 1 - math.exp(min(math.log(at.models) - falls, 1.0)) - missed)
 
 
 def _largest(at: Situation, most: float) -> tuple[float, float]:
@@ -417,14 +392,14 @@ def _largest(at: Situation, most: float) -> tuple[float, float]:
     return a, max(a / 2 - math.log(at.models) / math.log(at.rows), 0.0)
 
 
-def least_rows(theorem: Callable[[Situation], Promise], at: Situation, chance: float) -> float:
+def least_rows(theorem: Callable[[Situation], float], at: Situation, chance: float) -> float:
     """Return the least n, to a part in a thousand, at which a theorem promises `chance`.
 
     Its condition on R is ignored; infinity where no n up to 1e15 suffices.
     """
 
     def reached(rows: float) -> bool:
-        return theorem(replace(at, rows=rows)).right >= chance
+        return theorem(replace(at, rows=rows)) >= chance
 
     found = least(reached, 16.0, 1e15, 1e-3)  # precision
     return math.inf if found is None else found
@@ -432,93 +407,89 @@ def least_rows(theorem: Callable[[Situation], Promise], at: Situation, chance: f
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """What ``method="pcls"`` would cost and find, from public numbers."""
+    """What ``method="pcls"`` would cost and find, from public numbers.
 
-    facts: Facts
-    stated: Stated
+    Attributes
+    ----------
+    n : int
+        Rows of the table.
+    rows : float
+        Those that the selection reads: half of them where the other half fits.
+    draw_eps : float
+        What is left of eps for the draw, after the noisy count and the fit.
+    rate : float
+        t, per squared stored unit: that eps over the range of the scores' changes.
+    charges : (float, float)
+        (phi, psi): per column and per term, in squared stored units.
+    mechanism : str
+    effects : Effects
+        What the law of the mechanism asks about.
+    situation : Situation
+        What the paper's theorems ask about: the response divided by sigma.
+    """
+
     n: int
-    eps: float
+    rows: float
+    draw_eps: float
+    rate: float
+    charges: tuple[float, float]
+    mechanism: str
+    effects: Effects
+    situation: Situation
 
-    @property
-    def fit(self) -> str | None:
-        """The `fit` of the method."""
-        told = self.facts.request.fit
-        return {"auto": "split", "same": "split", "fresh": "share"}.get(told or "", told)
-
-    @property
-    def rows(self) -> float:
-        """Rows that the selection reads: half of them where the other half fits."""
-        return self.n / 2 if self.fit == "split" else float(self.n)
-
-    @property
-    def draw_eps(self) -> float:
-        """What is left of eps for the draw, after the noisy count and the fit."""
-        facts, private = self.facts, not self.facts.request.protection.n_is_public
-        counted = private and facts.sigma2 is not None and isinstance(facts.request.penalty, str)
-        needed = {"count": counted, "fit": self.fit == "share"}
-        return float(divided_eps(Fraction(self.eps), needed, {})["selection"])
-
-    @property
-    def rate(self) -> float:
-        """t, per squared stored unit: eps of the draw over the range of the scores' changes."""
-        rho = self.facts.request.rho
-        moved = score_range(rho, self.facts.request.protection).width * score_grid(rho)
-        return self.draw_eps / float(moved)
-
-    @property
-    def charges(self) -> tuple[float, float]:
-        """(phi, psi): per column and per term, in squared stored units."""
-        facts, request = self.facts, self.facts.request
+    @classmethod
+    def of(cls, facts: Facts, told: Stated, n: int, eps: float) -> Paper:
+        """Settle a call."""
+        request, mechanism, sigma = facts.request, facts.mechanism, told.sigma
+        nearest = {"auto": "split", "same": "split", "fresh": "share"}
+        fit = nearest.get(request.fit or "", request.fit)
+        rows = n / 2 if fit == "split" else float(n)
+        needed = {"count": request.needs_count, "fit": fit == "share"}
+        draw_eps = float(divided_eps(Fraction(eps), needed, {})["selection"])
+        moved = score_range(request.rho, request.protection).width * score_grid(request.rho)
+        rate = draw_eps / float(moved)
         phi, psi = charges(
             request.penalty,
             unit=request.clip**2,
-            rows=self.rows,
+            rows=rows,
             sigma2=facts.sigma2,
-            units=len(self.stated.units),
+            units=len(told.units),
             false_inclusions=request.false_inclusions,
-            rate=Fraction(self.rate),
-            mechanism=facts.mechanism,
+            rate=Fraction(rate),
+            mechanism=mechanism,
         )
-        return float(phi), float(psi)
-
-    @property
-    def effects(self) -> Effects:
-        """What the law of the mechanism asks about."""
-        told, count = self.stated, len(self.stated.names)
-        widths = np.array([len(unit) for unit in told.units], dtype=np.int64)
+        count, widths = (
+            len(told.names),
+            np.array([len(unit) for unit in told.units], dtype=np.int64),
+        )
         strength = [float(own.sum()) for own in told.each(told.beta**2 * told.variance)]
-        return Effects(np.array(strength), widths[:count], widths[count:], told.sigma**2)
+        effects = Effects(np.array(strength), widths[:count], widths[count:], sigma**2)
+        free = [j - 1 for unit in told.units for j in unit]
+        situation = Situation(
+            rows=max(rows, 3.0),  # precision: log n is above 1
+            eps=draw_eps,
+            models=told.models,
+            kappa0=float(min(told.variance[free])),
+            least=min(b / sigma / k for b, k in zip(told.scaled, effects.columns, strict=True)),
+            true=int(effects.columns.sum()),
+            largest=told.widest,
+            radius=float(request.rho) / sigma,
+            bound=1 / sigma,
+        )
+        paid = float(phi), float(psi)
+        return cls(n, rows, draw_eps, rate, paid, mechanism, effects, situation)
 
     def detect(self) -> Detection:
         """Predict the choice."""
-        (phi, psi), mechanism = self.charges, self.facts.mechanism
-        return detect(
-            self.effects, rows=self.rows, rate=self.rate, phi=phi, psi=psi, mechanism=mechanism
-        )
+        (phi, psi), told = self.charges, {"rows": self.rows, "rate": self.rate}
+        return detect(self.effects, phi=phi, psi=psi, mechanism=self.mechanism, **told)
 
-    @property
-    def rule_of_thumb(self) -> float:
-        """The n that the rule of thumb of the module asks for."""
-        (phi, psi), miss = self.charges, 1 - self.facts.chance
-        rows = rule_rows(self.effects, rate=self.rate, phi=phi, psi=psi, miss=miss)
-        return rows * self.n / self.rows
-
-    @property
-    def situation(self) -> Situation:
-        """What the paper's theorems ask about: the response divided by sigma."""
-        told, sigma, columns = self.stated, self.stated.sigma, self.effects.columns
-        free = [j - 1 for unit in told.units for j in unit]
-        return Situation(
-            rows=max(self.rows, 3.0),  # precision: log n is above 1
-            eps=self.draw_eps,
-            models=told.models,
-            kappa0=float(min(told.variance[free])),
-            least=min(b / sigma / k for b, k in zip(told.scaled, columns, strict=True)),
-            true=int(columns.sum()),
-            largest=told.widest,
-            radius=float(self.facts.request.rho) / sigma,
-            bound=1 / sigma,
-        )
+    def rule_of_thumb(self, chance: float) -> float:
+        """Return the n that the rule of thumb of the module asks for."""
+        (phi, psi), effects = self.charges, self.effects
+        wanted = psi + phi * effects.columns
+        wanted = wanted + math.log(len(effects.strength) / (1 - chance)) / self.rate
+        return float((wanted / effects.strength).max()) * self.n / self.rows
 
 
 # ---- choices by looks ----------------------------------------------------------------------------
@@ -526,37 +497,25 @@ class Paper:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gains:
-    """What terms with an effect gain, by predicted laws; make it with `gains`.
+    """What k terms with an effect gain, by predicted laws; make it with `gains`.
 
     Attributes
     ----------
-    looks : tuple of tuples of Evidence
-        Of each draw, by prior.
-    strengths : (draws, priors, k) array
-        Gains of the k terms without noise.
-    widths : tuple of int
-        Their columns.
+    strength, reach : (k,) arrays
+        What each gains without noise, the least by any prior, and what it has to.
+    each : (k,) array
+        Chance that its test passes under each prior.
     level : float
         Of each test.
     useless : float
         The expected number of terms without an effect that are found, at most.
     """
 
-    looks: tuple[tuple[Evidence, ...], ...]
-    strengths: Floats
-    widths: tuple[int, ...]
+    strength: Floats
+    reach: Floats
+    each: Floats
     level: float
     useless: float
-
-    @property
-    def strength(self) -> Floats:
-        """The least gain of each term, (k,), in the mean."""
-        return np.asarray(self.strengths.min(axis=1).mean(axis=0))
-
-    @property
-    def reach(self) -> Floats:
-        """What each has to gain, (k,)."""
-        return np.array([evidence.reach(self.looks[0][0], k, self.level) for k in self.widths])
 
     def rows_for(self, wanted: float) -> float:
         """Return by how much rows must grow for every effect to be found with about this chance.
@@ -564,51 +523,41 @@ class Gains:
         A rule of thumb: gain >= (root(reach) + z)^2, z the normal quantile of the chance of one of
         them. Gains grow with the rows, and where noise matters faster.
         """
-        z = float(ndtri(wanted ** (1 / len(self.widths))))
+        z = float(ndtri(wanted ** (1 / len(self.each))))
         needed = (np.sqrt(self.reach) + max(z, 0.0)) ** 2
         return float((needed / np.maximum(self.strength, _TINY)).max())
 
     def detect(self) -> Detection:
         """Predict what a choice finds."""
-        chances = [
-            [
-                [
-                    evidence.chance(look, *told, self.level)
-                    for told in zip(own, self.widths, strict=True)
-                ]
-                for look, own in zip(laws, strengths, strict=True)
-            ]
-            for laws, strengths in zip(self.looks, self.strengths.tolist(), strict=True)
-        ]
-        each = np.array(chances).min(axis=1).mean(axis=0)
-        every = float(np.prod(each))
-        return Detection(each, every, every * math.exp(-self.useless), self.useless)
+        every = float(np.prod(self.each))
+        return Detection(self.each, every, every * math.exp(-self.useless), self.useless)
 
 
 def gains(
     taken: Sequence[tuple[Expected, Seen]], rows: Rows, told: Stated, false_inclusions: float
 ) -> Gains:
-    """Return what terms gain in looks at the rows.
+    """Return what terms gain in looks at the rows: of each look the least, in the mean over looks.
 
     Where their columns vary by another ratio than was stated, gains do by its square.
     """
     assert rows.beta is not None
-    looks = tuple(
-        tuple(Evidence(law) for law in laws_for_choice(without_noise(one, seen, rows.beta)))
-        for one, seen in taken
-    )
     with_effect, offered = told.units[: len(told.names)], len(told.units)
     varied = [float(np.mean(rows.ratios[[j - 1 for j in unit]] ** -2)) for unit in with_effect]
-    alike = clusters(looks[0][0].likeness(told.units))
-    level = false_inclusions * share_of_found(alike) / offered
-    found = [[[look.gain(unit) for unit in with_effect] for look in laws] for laws in looks]
-    return Gains(
-        looks=looks,
-        strengths=np.array(found) * varied,
-        widths=tuple(len(unit) for unit in with_effect),
-        level=level,
-        useless=level * (offered - len(with_effect)),
-    )
+    looks = [
+        [Evidence(law) for law in laws_for_choice(without_noise(one, seen, rows.beta))]
+        for one, seen in taken
+    ]
+    first = looks[0][0]
+    level = false_inclusions * share_of_found(clusters(first.likeness(told.units))) / offered
+
+    def shown(look: Evidence) -> tuple[list[float], list[float]]:
+        own = [look.gain(unit) * more for unit, more in zip(with_effect, varied, strict=True)]
+        both = zip(own, map(len, with_effect), strict=True)
+        return own, [evidence.chance(look, gain, width, level) for gain, width in both]
+
+    strength, each = np.array([[shown(look) for look in one] for one in looks]).min(1).mean(0)
+    reach = np.array([evidence.reach(first, len(unit), level) for unit in with_effect])
+    return Gains(strength, reach, each, level, level * (offered - len(with_effect)))
 
 
 # ---- how near a coefficient comes ----------------------------------------------------------------

@@ -6,8 +6,9 @@ Tested in `tests/planning/test_planner.py` and `tests/planning/test_glm_choice.p
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
+from functools import partial
 from typing import Any, Final
 
 from dpreg import request as arguments
@@ -16,29 +17,36 @@ from dpreg.looks.model import Asked
 from dpreg.looks.plan import NOISES
 from dpreg.privacy.budget import exact
 from dpreg.privacy.protection import NOISES as ALL_NOISES
-from dpreg.request import SelectionRequest, choice
+from dpreg.request import SelectionRequest, checked, choice, optional
 
 _LARGEST: Final = 10**30
 _MOST_ROWS: Final = 10**18
 _MOST_EFFECTS: Final = {"select": 12, "ols": 200}  # work
 _MOST_CANDIDATES: Final = 1000  # work
 _LEAST_CLIP: Final = Fraction(1, 10**6)  # precision
-_METHODS: Final = {"select": ("auto", "adaptive", "pcls"), "ols": ("auto", "adaptive", "gram")}
+_METHODS: Final = {
+    "select": ("auto", "adaptive", "pcls"),
+    "ols": ("auto", "adaptive", "gram"),
+    "family": ("auto", "adaptive"),
+}
 _PAPERS: Final = ("mechanism", "radius", "penalty", "sigma2")
 _CHOICE: Final = ("keep", "fit", "max_terms")
 _LINEAR: Final = (*_PAPERS, "sigma", "candidates", "clip", "center")
 _TARGET: Final = ("effects", "chance", "false_inclusions")
 _ROWS: Final = ("spread", "noise", "correlation", "like", "exposure", "trials")
-_FAMILY: Final = ("mean", "spread", "scatter")
-_REFUSED: Final = {
-    ("select", False): (("a linear model", _FAMILY),),
-    ("ols", False): (("a linear model", _FAMILY), ('of="ols"', _PAPERS + _CHOICE)),
-    ("select", True): (("a plan with family=", _LINEAR), ('of="select" with family=', _ROWS)),
-    ("glm", True): (("a plan with family=", _LINEAR), ('of="glm"', _TARGET + _CHOICE)),
-}
-"""Arguments that a plan has not, by what it is of and whether it has a family."""
-_SPREAD: Final = {"binomial": 1.0, "counts": 0.5}
-"""The predictor's standard deviation, where the caller names none: a supposition."""
+_NEVER: Final[dict[str, Any]] = {
+    "units": "term", "hierarchy": "none", "shares": None, "unsafe_seed": None, "person": None,
+}  # fmt: skip
+"""Arguments of `dpreg.dp_select` that no plan has."""
+
+
+def checked_fields(kind: type[Any], call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a dataclass that are arguments of a call, each as its check returns it.
+
+    See `dpreg.request.checked`.
+    """
+    checks = {one.name: one.metadata["check"] for one in fields(kind) if "check" in one.metadata}
+    return {name: check(call[name], name) for name, check in checks.items()}
 
 
 def sized(value: object, name: str, *, signed: bool = False) -> float:
@@ -49,48 +57,66 @@ def sized(value: object, name: str, *, signed: bool = False) -> float:
     return float(number)
 
 
-def rows_of_table(n: object) -> int:
-    """Return a number of rows, at least 2."""
-    rows = arguments.count(n, "n", 2)
-    if rows > _MOST_ROWS:
-        raise ArgumentError(f"n must be at most {_MOST_ROWS:.0e}.")
-    return rows
+def whole(value: object, name: str, least: int, most: int) -> int:
+    """Return an integer between two others."""
+    number = arguments.count(value, name, least)
+    if number > most:
+        raise ArgumentError(f"{name} must be at most {most:g}; got {shown(value)}.")
+    return number
 
 
-def _part(value: object, name: str) -> float:
-    if not 0 <= (number := exact(value, name)) < 1:
-        raise ArgumentError(f"{name} must be at least 0 and below 1; got {shown(value)}.")
+def rows_of_table(value: object, name: str = "n") -> int:
+    """Return a number of rows."""
+    return whole(value, name, 2, _MOST_ROWS)
+
+
+def _below_one(value: object, name: str, *, zero: bool) -> float:
+    number = exact(value, name) if zero else arguments.positive(value, name)
+    if not 0 <= number < 1 or not float(number) < 1:
+        head = "be at least 0 and below 1" if zero else "lie between 0 and 1"
+        raise ArgumentError(f"{name} must {head}; got {shown(value)}.")
     return float(number)
 
 
-@dataclass(frozen=True, slots=True)
+def _sized_or(value: object, name: str, none: float) -> float:
+    return none if value is None else sized(value, name)
+
+
+def _deviations(value: Any, name: str) -> dict[str, float]:
+    if value is not None and not isinstance(value, Mapping):
+        raise ArgumentError(f"{name} must be a mapping of column names to standard deviations.")
+    return {column: sized(sd, name) for column, sd in (value or {}).items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """Everything that a caller of a plan said; `asked` is of a family, None in a linear model.
 
     ``request`` is what `dpreg.dp_select` makes of the arguments that both have; ``papers`` are the
-    given ones that only the paper's methods have: with one of them "auto" takes "pcls".
+    given ones that only the paper's methods have: with one of them "auto" takes "pcls". The
+    predictor's standard deviation, where the caller names none, is a supposition.
     """
 
+    n: int | None = checked(optional, rows_of_table)
+    eps: float | None = checked(optional, sized)
+    chance: float = checked(partial(_below_one, zero=False))
+    candidates: int | None = checked(optional, whole, 1, _MOST_CANDIDATES)
+    sd: dict[str, float] = checked(_deviations)
+    correlation: float = checked(partial(_below_one, zero=True))
+    sigma: float = checked(_sized_or, 1.0)
+    mean: float = checked(_sized_or, 0.0)
+    scatter: float = checked(_sized_or, 1.0)
+    spread: float
     of: str
     effects: dict[str, float]
-    sigma: float
-    n: int | None
-    eps: float | None
-    chance: float
-    candidates: int | None
     formula: str | None
     schema: Any
-    sd: dict[str, float]
-    correlation: float
     like: Any
     method: str
     papers: tuple[str, ...]
     request: SelectionRequest
     noise: str | None
     asked: Asked | None
-    mean: float
-    spread: float
-    scatter: float
 
     @property
     def chooses(self) -> bool:
@@ -121,69 +147,45 @@ class Facts:
         `usual` are the defaults of all arguments of `dpreg.plan`, and of all options.
         """
         call = {**usual, **call}
-        call["method"] = arguments.renamed_method(call["method"])
         family = call["family"] is not None
-        of = str(choice(call["of"], "of", ("select", "glm") if family else tuple(_METHODS)))
+        of = str(choice(call["of"], "of", ("select", "glm") if family else ("select", "ols")))
         given = {name for name, value in call.items() if _differs(value, usual.get(name))}
         _check_given(call, of, family, given)
-        if call["n"] is None and call["eps"] is None:
-            raise ArgumentError("give n, eps or both: the one left out is what is found.")
-        method = _method(call, of, family)
-        request = _request(call, method, of)
-        shared = ('fit="share"',) if request.fit == "share" else ()
-        papers = (*(name for name in _PAPERS if name in given), *shared)
-        if call["formula"] is None and request.keep != ("Intercept",):
-            raise ArgumentError("keep names terms of a formula: give formula and schema.")
+        named = arguments.renamed_method(call["method"])
+        named = choice(named, "method", _METHODS["family" if family else of])
+        method = "adaptive" if family else str(named)
+        noises = NOISES if method == "adaptive" else ALL_NOISES if of == "ols" else ()
+        noise, request = choice(call["noise"], "noise", (*noises, None)), _request(call, method, of)
         if family and "Intercept" not in request.keep:
             raise ArgumentError('with family= the intercept is in every model: keep "Intercept".')
-        noises: tuple[str, ...] = NOISES if method == "adaptive" else ()
-        noises = ALL_NOISES if of == "ols" and method != "adaptive" else noises
-        noise = choice(call["noise"], "noise", (*noises, None))
         if noise == "gaussian" and not request.budget.delta:
             raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
-        spread = _SPREAD["binomial" if call["family"] == "binomial" else "counts"]
-
-        def size(name: str, none: float = 1.0) -> float:
-            return none if call[name] is None else sized(call[name], name)
-
+        shared = ('fit="share"',) if request.fit == "share" else ()
         return cls(
+            **checked_fields(cls, call),
+            **{name: call[name] for name in ("formula", "schema", "like")},
             of=of,
             effects={} if of == "glm" else _named(call["effects"], of),
-            sigma=1.0 if family else size("sigma"),
-            n=None if call["n"] is None else rows_of_table(call["n"]),
-            eps=None if call["eps"] is None else sized(call["eps"], "eps"),
-            chance=_chance(call["chance"]),
-            candidates=_candidates(call["candidates"]),
-            formula=call["formula"],
-            schema=call["schema"],
-            sd=_deviations(call["sd"], call["like"]),
-            correlation=_correlation(call["correlation"], call["like"]),
-            like=call["like"],
+            spread=_sized_or(call["spread"], "spread", 1 if call["family"] == "binomial" else 0.5),
             method=method,
-            papers=papers,
+            papers=(*(name for name in _PAPERS if name in given), *shared),
             request=request,
             noise=noise,
             asked=Asked.of(call) if family else None,
-            mean=size("mean", 0.0),
-            spread=size("spread", spread),
-            scatter=size("scatter"),
         )
 
 
 def _request(call: Mapping[str, Any], method: str, of: str) -> SelectionRequest:
     """Check what a plan and `dpreg.dp_select` both have as the latter does, and its size."""
-    sized(call["contributions"], "contributions")
-    _part(call["delta"], "delta")
-    formula = "y ~ x" if call["formula"] is None else call["formula"]
-    told = {"formula": formula, "method": method if of == "select" else "auto", "eps": 1}
+    _below_one(call["delta"], "delta", zero=True)
+    told = {"formula": call["formula"] or "y ~ x", "method": method, "eps": 1}
     if of != "select":
-        told["noise"] = None
-    request = SelectionRequest.of({**_USUAL, **call, **told})
+        told |= {"method": "auto", "noise": None}
+    request = SelectionRequest.of({**_NEVER, **call, **told})
     if request.draws > 1:
         raise ArgumentError("draws: a plan is of one draw.")
     if request.clip < _LEAST_CLIP:
-        least = float(_LEAST_CLIP)
-        raise ArgumentError(f"clip must be at least {least:g} here; got {shown(call['clip'])}.")
+        raise ArgumentError(f"clip must be at least 1e-06 here; got {shown(call['clip'])}.")
     for name in _PAPERS[1:]:
         if call[name] == "private":
             raise ArgumentError(f'a plan spends nothing: {name} must be a number, not "private".')
@@ -192,65 +194,43 @@ def _request(call: Mapping[str, Any], method: str, of: str) -> SelectionRequest:
     return request
 
 
-_USUAL: Final[dict[str, Any]] = {
-    "units": "term", "hierarchy": "none", "shares": None, "unsafe_seed": None, "person": None,
-}  # fmt: skip
-"""Arguments of `dpreg.dp_select` that no plan has."""
-
-
 def _check_given(call: Mapping[str, Any], of: str, family: bool, given: set[str]) -> None:
     """Refuse what such a plan has not, and ask for what it needs."""
-    for who, refused in _REFUSED[of, family]:
-        listed = ", ".join(name for name in refused if name in given)
-        if listed and refused is _FAMILY:
-            raise ArgumentError(
-                f'{listed} needs family=, such as family="binomial": a linear model has none.'
-            )
-        if listed:
-            raise ArgumentError(f"{who} has no {listed}: leave it out.")
-    needed = ("effects", "sigma")
-    if family:
-        told = of == "glm" and call["like"] is not None
-        needed = ("formula", "schema", *(() if told else ("mean",)))
-    for name in needed:
-        if call[name] is None and family:
-            raise ArgumentError(f"a plan with family= needs {name}.")
-        if call[name] is None:
-            raise ArgumentError(f"{name} is required, except with family=.")
+    formula, like = (call[name] is not None for name in ("formula", "like"))
+    refused = (
+        ('of="ols"', of == "ols", _PAPERS + _CHOICE),
+        ('of="glm"', of == "glm", _TARGET + _CHOICE),
+        ('of="select" with family=', family and of == "select", _ROWS),
+        ("a plan with family=", family, _LINEAR),
+        ("a plan without family=", not family, ("mean", "spread", "scatter")),
+        ("a plan with a formula", formula, ("candidates",)),
+        ("a plan without a formula", not formula and not family, ("schema", "like", "keep")),
+        ("a plan with like=", like, ("sd", "correlation")),
+    )
+    for kind, holds, names in refused:
+        listed = ", ".join(name for name in names if name in given)
+        if holds and listed:
+            raise ArgumentError(f"{kind} has no {listed}: leave it out.")
+    needed = {
+        "effects": of != "glm",
+        "sigma": not family,
+        "formula": family,
+        "schema": family or formula,
+        "mean": family and not (like and of == "glm"),
+    }
+    for name, wanted in needed.items():
+        if wanted and call[name] is None:
+            raise ArgumentError(f"a plan with{'' if family else 'out'} family= needs {name}.")
     if family and of == "select" and not hasattr(call["effects"], "items"):
-        raise ArgumentError(
-            "effects, the coefficients to be found, are required: a mapping of columns to numbers."
-        )
-    if call["formula"] is not None:
-        if call["schema"] is None or call["candidates"] is not None:
-            raise ArgumentError(
-                "with a formula give schema, and not candidates: the formula has them."
-            )
-    elif call["schema"] is not None:
-        raise ArgumentError("schema needs a formula as well; without both, units are scaled.")
-    elif call["like"] is not None:
-        raise ArgumentError("like needs a formula and a schema, which say what to read of it.")
+        raise ArgumentError("effects must be a mapping of columns to numbers.")
+    if call["n"] is None and call["eps"] is None:
+        raise ArgumentError("give n, eps or both: the one left out is what is found.")
 
 
 def _differs(given: Any, usual: Any) -> bool:
     if usual is None or given is None:
         return given is not usual
     return bool(given != usual)
-
-
-def _method(call: Mapping[str, Any], of: str, family: bool) -> str:
-    """Return the method that was asked for."""
-    method = call["method"]
-    if family:
-        choice(call["fit"], "fit", ("auto", "same", "fresh", None))
-        choice(method, "method", ("auto", "adaptive"))
-        return "adaptive"
-    if of == "ols" and isinstance(method, str) and method in ("objective", "ssp", "adassp"):
-        raise ArgumentError(
-            f'method="{method}" gives no standard errors, and those are what is planned: plan '
-            'method="auto".'
-        )
-    return str(choice(method, "method", _METHODS[of]))
 
 
 def _named(effects: Any, of: str) -> dict[str, float]:
@@ -269,35 +249,3 @@ def _named(effects: Any, of: str) -> dict[str, float]:
         name: sized(value, "effects", signed=True) if numbers[name] else 0.0
         for name, value in named.items()
     }
-
-
-def _deviations(sd: Any, like: object) -> dict[str, float]:
-    if sd is not None and not isinstance(sd, Mapping):
-        raise ArgumentError("sd must be a mapping of column names to standard deviations.")
-    if sd and like is not None:
-        raise ArgumentError("give sd or like: the rows of like have their own deviations.")
-    return {name: sized(value, "sd") for name, value in (sd or {}).items()}
-
-
-def _correlation(correlation: object, like: object) -> float:
-    number = _part(correlation, "correlation")
-    if number and like is not None:
-        raise ArgumentError("give correlation or like: the rows of like have their own.")
-    return number
-
-
-def _chance(chance: object) -> float:
-    if not (number := float(arguments.positive(chance, "chance"))) < 1:
-        raise ArgumentError(f"chance must lie between 0 and 1; got {shown(chance)}.")
-    return number
-
-
-def _candidates(candidates: object) -> int | None:
-    if candidates is None:
-        return None
-    number = arguments.count(candidates, "candidates")
-    if number > _MOST_CANDIDATES:
-        raise ArgumentError(
-            f"candidates must be at most {_MOST_CANDIDATES:,}; got {shown(candidates)}."
-        )
-    return number

@@ -6,23 +6,26 @@ Tested in `tests/planning/test_planner.py`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import cycle
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import pandas as pd
 from scipy.special import ndtr
 
-from dpreg.errors import ArgumentError, shown
-from dpreg.planning.chances import Promise, Situation, least_rows, theorem_41, theorem_42
+from dpreg.planning.chances import Situation, least_rows, theorem_41, theorem_42
 from dpreg.privacy.budget import decimal_string
+from dpreg.request import choice
 from dpreg.results.plots import literal, new_axes
 from dpreg.results.summary import Block, Facts, Grid, Paragraph, Summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Columns: TypeAlias = dict[str, tuple[str, str | Callable[[Any], str]]]
+"""The columns of a table that are shown: their heads, and how their values are written."""
 _CLIPPED: Final = 0.02
 """A larger share of responses beyond their bounds is said to be one."""
 _READING: Final = {
@@ -36,14 +39,14 @@ _READING: Final = {
         "significant at 5%; power: that the private one is."
     ),
 }
-_ERRORS: Final = {
+_ERRORS: Final[Columns] = {
     "std err": ("std err", ".3g"),
     "sampling": ("sampling\nerror", ".3g"),
     "privacy": ("privacy\nnoise", ".3g"),
     "without privacy": ("without\nprivacy", ".3g"),
     "if skewed": ("if\nskewed", ".3g"),
 }
-_MEASURES: Final = {
+_MEASURES: Final[Columns] = {
     "coef": ("coef", ".4g"),
     "least squares": ("least\nsquares", ".3g"),
     "std err": ("private\nstd err", ".3g"),
@@ -53,8 +56,18 @@ _MEASURES: Final = {
     "same decision": ("same\ndecision", ".2f"),
     "power": ("power", ".2f"),
 }
+_EFFECTS: Final[Columns] = {
+    "effect": ("effect\n(scaled)", ".4g"),
+    "sd": ("sd\n(scaled)", ".3g"),
+}
+_CHANCE: Final[Columns] = {"chance": ("chance of\nbeing found", ".3f")}
+_GAINS: Final[Columns] = _EFFECTS | {"own": ("gain", ".4g"), "wanted": ("reach", ".4g")} | _CHANCE
+_FALLS: Final[Columns] = (
+    _EFFECTS | {"own": ("fall of\nRSS", ".4g"), "wanted": ("price", ".4g")} | _CHANCE
+)
 """The columns of a page's tables: their heads, and how numbers are written."""
 _POINTS: Final = 25
+_MOST: Final = {"n": 1e18, "eps": 1e30}  # work: what `plan` takes
 _DASHES: Final = ("--", "-.", ":", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)))
 _MARKS: Final = ("s", "^", "D", "v", "x", "+")
 
@@ -63,42 +76,41 @@ def report(plan: Any) -> Summary:
     """Return the page of a plan."""
     facts = plan.facts
     kind = plan.method if facts.chooses else "glm" if facts.family else "fit"
-    blocks: list[Block] = [Paragraph("Formula", str(facts.formula))] if facts.family else []
-    blocks.append(_facts(plan, kind))
-    if kind == "fit":
+    told = {"Formula": facts.formula if facts.family else None}
+    blocks: list[Block] = [*_paragraphs(told), _facts(plan, kind)]
+    if facts.chooses:
+        blocks += _found(plan, kind)
+    elif kind == "fit":
         blocks.append(_table(plan.coefficients, _MEASURES))
-    elif kind == "pcls":
-        blocks += _by_paper(plan)
-    elif kind == "adaptive":
-        blocks += _by_looks(plan)
-    else:
+    if not (kind == "fit" or plan.errors.empty):
         blocks.append(_table(plan.errors, _ERRORS))
-    blocks += [Paragraph(f"[{i}]", note) for i, note in enumerate(_notes(plan), 1)]
-    if kind in _READING:
-        blocks.append(Paragraph("Reading", _READING[kind]))
-    if not facts.family:
-        blocks.append(Paragraph("Method", _way(plan)))
+    if facts.chooses:
+        told = {"Useless": f"{plan.useless:.3g} terms without an effect are expected."}
+        blocks += _paragraphs(told | {"Rule": _rule(plan)})
+    said = {f"[{i}]": note for i, note in enumerate(_notes(plan), 1)}
+    said |= {"Reading": _READING.get(kind, ""), "Method": "" if facts.family else _way(plan)}
     if kind == "pcls":
-        blocks.append(Paragraph("Theorem 4.1", _promise(plan, theorem_41)))
-        told = f'(method="pcpl") {_promise(plan, theorem_42)}'
-        blocks.append(Paragraph("Theorem 4.2", told))
-    blocks.append(Paragraph("Assumed", f"{_used(plan)} {_assumed(plan, kind)}"))
+        said["Theorem 4.1"] = _promise(plan, theorem_41)
+        said["Theorem 4.2"] = f'(method="pcpl") {_promise(plan, theorem_42)}'
+    blocks += _paragraphs(said | {"Assumed": f"{_used(plan)} {_assumed(plan, kind)}"})
     title = "Plan of a private " + ("selection" if facts.chooses else "regression")
     return Summary(title, None, tuple(blocks))
 
 
+def _paragraphs(told: Mapping[str, str | None]) -> list[Paragraph]:
+    return [Paragraph(label, text) for label, text in told.items() if text]
+
+
 def _facts(plan: Any, kind: str) -> Facts:
     facts, told, mark = plan.facts, plan.stated, {plan.solved: " (found)"}
-    method = {"pcls": "pcls", "gram": "gram: one look"}.get(
-        plan.method, f"adaptive: three {'or four' if facts.chooses else 'to five'} looks"
-    )
+    looks = f"adaptive: three {'or four' if facts.chooses else 'to five'} looks"
     left = {
         "Rows n": f"{plan.n:,}{mark.get('n', '')}",
         "eps": f"{plan.eps:g}{mark.get('eps', '')}",
         "delta": decimal_string(facts.request.budget.delta),
         "Neighbours": facts.request.protection.neighbors,
         "Contributions": str(facts.request.protection.contributions),
-        "Method": method,
+        "Method": {"pcls": "pcls", "gram": "gram: one look"}.get(plan.method, looks),
     }
     right = {"Family": facts.family} if facts.family else {}
     if facts.chooses:
@@ -107,22 +119,24 @@ def _facts(plan: Any, kind: str) -> Facts:
     if kind == "pcls":
         (phi, psi), squared = plan.paper.charges, float(facts.request.clip) ** 2
         left["Rows selecting"] = f"{plan.paper.rows:,.0f}"
-        right["Mechanism"] = facts.mechanism
-        right["Radius"] = f"{float(facts.request.rho * facts.request.clip):g}"
-        right["Penalty/column"] = f"{phi * squared:.6g}"
-        right["Penalty/term"] = f"{psi * squared:.6g}"
-        right["Noise scale"] = f"{squared / plan.paper.rate:.6g}"
-        return Facts(tuple(left.items()), tuple(right.items()))
-    right |= {"Noise": plan.mechanism, "Rows needed": f"{plan.rows_needed:,}"}
-    if facts.chooses:
-        right["Level of a test"] = f"{plan.gains.level:.3g}"
+        right |= {
+            "Mechanism": facts.mechanism,
+            "Radius": f"{float(facts.request.rho * facts.request.clip):g}",
+            "Penalty/column": f"{phi * squared:.6g}",
+            "Penalty/term": f"{psi * squared:.6g}",
+            "Noise scale": f"{squared / plan.paper.rate:.6g}",
+        }
     else:
-        right["Columns"] = str(len(plan.rows.described.columns))
-    if not facts.chooses or plan.fit is not None:
+        right |= {"Noise": plan.mechanism, "Rows needed": f"{plan.rows_needed:,}"}
+        if facts.chooses:
+            right["Level of a test"] = f"{plan.gains.level:.3g}"
+        else:
+            right["Columns"] = str(len(plan.rows.described.columns))
         missing = plan.errors["std err"].isna()
-        part = "none" if missing.all() else "not of all coefficients"
-        whole = "expected" if plan.enough else "may be missing"
-        right["Intervals"] = part if missing.any() else whole
+        if missing.any():
+            right["Intervals"] = "none" if missing.all() else "not of all coefficients"
+        elif len(missing):
+            right["Intervals"] = "expected" if plan.enough else "may be missing"
     if kind == "fit":
         right |= {"Overlap": f"{plan.overlap:.3f}", "Same decision": f"{plan.same:.3f}"}
     return Facts(tuple(left.items()), tuple(right.items()))
@@ -131,54 +145,50 @@ def _facts(plan: Any, kind: str) -> Facts:
 # ---- tables ------------------------------------------------------------------------------------
 
 
-def _table(table: pd.DataFrame, columns: Mapping[str, tuple[str, str]]) -> Grid:
-    shown = {name: told for name, told in columns.items() if name in table}
-    rows = tuple(
-        (str(name), *(format(row[key], form) for key, (_, form) in shown.items()))
-        for name, row in table.iterrows()
-    )
-    return Grid(("", *(head for head, _ in shown.values())), rows, "l" + "r" * len(shown))
+def grid(table: pd.DataFrame, columns: Columns, aligns: str, title: str = "") -> Grid:
+    """Draw what a table has of these columns."""
+    told = [(form, table[name]) for name, (_, form) in columns.items() if name in table]
+    cells = [[form(v) if callable(form) else format(v, form) for v in own] for form, own in told]
+    heads = tuple(head for name, (head, _) in columns.items() if name in table)
+    return Grid(heads, tuple(zip(*cells, strict=True)), aligns, title)
 
 
-def _found(plan: Any, cells: Sequence[Sequence[float]], headers: tuple[str, str]) -> Grid:
+def _table(table: pd.DataFrame, columns: Columns, head: str = "") -> Grid:
+    named, shown = table.assign(**{"": table.index}), {"": (head, str), **columns}
+    return grid(named, shown, "l" + "r" * sum(name in table for name in columns))
+
+
+def _found(plan: Any, kind: str) -> list[Block]:
     """Return for each effect what it changes, what that is measured against, and its chance."""
     told, found, clip = plan.stated, plan.detection, float(plan.facts.request.clip)
-    each = zip(told.names, told.scaled, told.deviations, *cells, found.each, strict=True)
-    rows = [
-        (name, f"{effect * clip:.4g}", f"{sd:.3g}", f"{own:.4g}", f"{wanted:.4g}", f"{chance:.3f}")
-        for name, effect, sd, own, wanted, chance in each
-    ]
-    rows.append(("all of them", "", "", "", "", f"{found.all:.3f}"))
-    rows.append(("exactly them", "", "", "", "", f"{found.right:.3f}"))
-    shown = ("term", "effect\n(scaled)", "sd\n(scaled)", *headers, "chance of\nbeing found")
-    return Grid(shown, tuple(rows), "lrrrrr")
+    if kind == "adaptive":
+        own, wanted = plan.gains.strength, plan.gains.reach
+    else:
+        (phi, psi), effects = plan.paper.charges, plan.paper.effects
+        own, wanted = plan.paper.rows * effects.strength, psi + phi * effects.columns
+        own, wanted = own * clip**2, wanted * clip**2
+    cells = {
+        "effect": np.array(told.scaled) * clip,
+        "sd": told.deviations,
+        "own": own,
+        "wanted": wanted,
+        "chance": found.each,
+    }
+    table = pd.DataFrame(cells, index=list(told.names))
+    shown = _table(table, _GAINS if kind == "adaptive" else _FALLS, "term")
+    more = {"all of them": found.all, "exactly them": found.right}
+    last = tuple((name, "", "", "", "", f"{chance:.3f}") for name, chance in more.items())
+    return [replace(shown, rows=(*shown.rows, *last))]
 
 
-def _by_looks(plan: Any) -> list[Block]:
-    rule = (
-        "gain >= (root(reach) + z)^2, z the normal quantile of the chance of one effect, asks for "
-        f"about n = {plan.rule_of_thumb:,}."
-    )
-    found = _found(plan, (plan.gains.strength, plan.gains.reach), ("gain", "reach"))
-    errors = [] if plan.errors.empty else [_table(plan.errors, _ERRORS)]
-    return [found, *errors, _useless(plan), Paragraph("Rule", rule)]
-
-
-def _by_paper(plan: Any) -> list[Block]:
-    paper, facts, effects = plan.paper, plan.facts, plan.paper.effects
-    (phi, psi), squared = paper.charges, float(facts.request.clip) ** 2
-    falls = paper.rows * effects.strength * squared
-    prices = (psi + phi * effects.columns) * squared
-    rule = (
-        f"n beta^2 Var(x | rest) >= price + ln(k / {1 - facts.chance:.2g}) x noise scale asks for "
-        f"n = {plan.rule_of_thumb:,}."
-    )
-    found = _found(plan, (falls, prices), ("fall of\nRSS", "price"))
-    return [found, _useless(plan), Paragraph("Rule", rule)]
-
-
-def _useless(plan: Any) -> Paragraph:
-    return Paragraph("Useless", f"{plan.useless:.3g} terms without an effect are expected.")
+def _rule(plan: Any) -> str:
+    """Say what the rule of thumb asks for."""
+    if plan.adaptive:
+        rule = "gain >= (root(reach) + z)^2, z the normal quantile of the chance of one effect,"
+        return f"{rule} asks for about n = {plan.rule_of_thumb:,}."
+    miss = f"{1 - plan.facts.chance:.2g}"
+    rule = f"n beta^2 Var(x | rest) >= price + ln(k / {miss}) x noise scale"
+    return f"{rule} asks for n = {plan.rule_of_thumb:,}."
 
 
 # ---- notes -------------------------------------------------------------------------------------
@@ -255,16 +265,16 @@ def _assumed(plan: Any, kind: str) -> str:
     )
 
 
-def _promise(plan: Any, theorem: Callable[[Situation], Promise]) -> str:
+def _promise(plan: Any, theorem: Callable[[Situation], float]) -> str:
     """Say what a theorem promises here, and from which n it promises what is wanted."""
     at, chance = plan.paper.situation, plan.facts.chance
     promise = theorem(at)
     rows = least_rows(theorem, at, chance) * plan.n / plan.paper.rows
-    narrow = "" if promise.wide_enough else "; it also asks for a larger radius"
+    narrow = "" if at.wide_enough else "; it also asks for a larger radius"
     here = "promises nothing here"
-    if promise.right > 0:
-        here = f"promises the right model with chance at least {promise.right:.3f}"
-    later = f"; {chance:g} from n = {rows:,.3g}" if promise.right < chance else ""
+    if promise > 0:
+        here = f"promises the right model with chance at least {promise:.3f}"
+    later = f"; {chance:g} from n = {rows:,.3g}" if promise < chance else ""
     return f"{here}{later}{narrow}."
 
 
@@ -273,15 +283,14 @@ def _promise(plan: Any, theorem: Callable[[Situation], Promise]) -> str:
 
 def picture(plan: Any, over: str, ax: Axes | None = None) -> Axes:
     """Draw the chance of each effect, and of all, over n or eps; the plan's own is marked."""
-    if over not in ("n", "eps"):
-        raise ArgumentError(f'over must be "n" or "eps"; got {shown(over)}.')
-    centre = float(plan.n if over == "n" else plan.eps)
+    choice(over, "over", tuple(_MOST))
+    centre, rows = float(getattr(plan, over)), over == "n"
     values = centre * np.geomspace(1 / 8, 8, _POINTS)
-    values = values[values <= (1e18 if over == "n" else 1e30)]  # what `plan` takes
-    plans = [plan.at(n=max(2, round(v))) if over == "n" else plan.at(eps=float(v)) for v in values]
+    values = values[values <= _MOST[over]]
+    plans = [plan.at(**{over: max(2, round(v)) if rows else float(v)}) for v in values]
     axes, styles = new_axes(ax, 7), zip(cycle(_DASHES), cycle(_MARKS), strict=True)
-    for i, (name, (dashes, mark)) in enumerate(zip(plan.stated.names, styles, strict=False)):
-        line = [float(one.detection.each[i]) for one in plans]
+    each = np.array([one.detection.each for one in plans]).T
+    for name, line, (dashes, mark) in zip(plan.stated.names, each, styles, strict=False):
         (drawn,) = axes.plot(values, line, color="0.45", linewidth=1.1, label=literal(name))
         drawn.set(linestyle=dashes, marker=mark, markersize=3.5, markevery=6)
     together = [one.found for one in plans]
@@ -291,13 +300,13 @@ def picture(plan: Any, over: str, ax: Axes | None = None) -> Axes:
     axes.annotate(told, at, xytext=(8, -12), textcoords="offset points", fontsize="small")
     axes.set_xscale("log")
     ticks = centre * 2.0 ** np.arange(-3, 4)
-    axes.set_xticks(ticks, [f"{t:,.0f}" if over == "n" else f"{t:.3g}" for t in ticks])
+    axes.set_xticks(ticks, [f"{t:,.0f}" if rows else f"{t:.3g}" for t in ticks])
     axes.set_xticks([], minor=True)
     axes.set_ylim(-0.03, 1.03)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.set_xlabel("rows n" if over == "n" else "eps of the whole call")
+    axes.set_xlabel("rows n" if rows else "eps of the whole call")
     axes.set_ylabel("chance of being found")
-    other = f"eps {plan.eps:g}" if over == "n" else f"n {plan.n:,}"
+    other = f"eps {plan.eps:g}" if rows else f"n {plan.n:,}"
     used = "rows of like used" if plan.rows.like else "no data used"
     axes.set_title(f"Plan at {other}, {plan.facts.mechanism}; {used}", fontsize="medium")
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1), handlelength=3.2)

@@ -11,7 +11,7 @@ Tested in `tests/planning/test_planner.py`, `tests/planning/test_adaptive_plan.p
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -25,7 +25,7 @@ from dpreg.looks.expected import Expected, expected_looks
 from dpreg.looks.loop import Seen
 from dpreg.looks.plan import NOISES, LookPlan, eps_for, fresh_share, plan_looks, too_few
 from dpreg.planning import chances, pages
-from dpreg.planning.chances import Detection, Gains, Paper, Promise
+from dpreg.planning.chances import Detection, Gains, Paper
 from dpreg.planning.facts import Facts, rows_of_table, sized
 from dpreg.planning.rows import NONE, WIDE, Rows, Stated, fitted, fitted_chosen, fitted_once, stated
 from dpreg.privacy.budget import Budget
@@ -184,72 +184,39 @@ class Planned(Printed):
         return fitted_once(self.looks(), self.stated.exclusive, rows, self.n, self.facts.noise)
 
     @cached_property
-    def table(self) -> pd.DataFrame:
-        """Predicted standard errors: in all, of each source, and without privacy; marks."""
-        found = self.predicted(self.rows)
-        if found is None:
-            return pd.DataFrame({"std err": [], "mark": []})
-        at = [self.rows.places[self.rows.names.index(name)] for name in found.index]
-        plain = self.rows.only(at).plain(self.n, self.facts.scatter)
-        found.insert(3, "without privacy", plain)
-        return found
-
-    @cached_property
     def errors(self) -> pd.DataFrame:
         """Predicted standard errors: in all, of each source, without privacy; if skewed; marks.
 
         NaN where no interval is expected. Of a choice by looks: of the kept terms and of those with
         an effect; empty where no coefficients are told.
         """
-        found = self.table.copy()
-        if self.skewed is not None:
-            skewed = self.predicted(self.skewed)
-            assert skewed is not None
+        found = self.predicted(self.rows)
+        if found is None:
+            return pd.DataFrame({"std err": [], "mark": []})
+        at = [self.rows.places[self.rows.names.index(name)] for name in found.index]
+        plain = self.rows.only(at).plain(self.n, self.facts.scatter)
+        found.insert(3, "without privacy", plain)
+        if self.skewed is not None and (skewed := self.predicted(self.skewed)) is not None:
             found.insert(4, "if skewed", skewed["std err"])
         return found
-
-    @property
-    def named(self) -> list[int]:
-        """The lines of `errors` that the stated coefficients have in a regression."""
-        ahead = len(self.rows.names) - len(self.stated.beta)
-        return [ahead + place for place in self.stated.places]
-
-    @cached_property
-    def measured(self) -> pd.DataFrame:
-        """The stated coefficients of a linear model beside those of least squares."""
-        found, told, at = self.table.iloc[self.named], self.stated, list(self.stated.places)
-        beta = (told.beta * told.scales)[at]
-        names = ("without privacy", "sampling", "privacy")
-        own, sampling, privacy = (found[name].to_numpy() for name in names)
-        table: dict[str, Any] = {
-            "coef": beta,
-            "std err": found["std err"],
-            "sampling error": sampling,
-            "privacy noise": privacy,
-            "least squares": own,
-            **chances.measures(beta, own**2, sampling**2, privacy**2, self.looks().degrees),
-            "mark": found["mark"],
-        }
-        return pd.DataFrame(table, index=found.index)
 
     # ---- what it comes to ------------------------------------------------------------------------
 
     @property
-    def _marks(self) -> pd.Series[str]:
+    def marks(self) -> pd.Series[str]:
         """What a call is expected to say of each coefficient that is planned."""
-        told = self.facts.family or self.facts.chooses
-        return (self.table if told else self.measured)["mark"]
+        return self.errors["mark"]
 
     @property
     def enough(self) -> bool:
         """Whether an interval of each coefficient can be expected, and a choice that holds."""
         few = self.facts.chooses and self.adaptive and self.n < self.looks().rows_needed
-        return not few and NONE not in set(self._marks)
+        return not few and NONE not in set(self.marks)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a call would warn of, and what would be needed."""
-        said, marks = [], self._marks
+        said, marks = [], self.marks
         if self.adaptive and (short := too_few(self.looks, self.cost, self.n)):
             then = "Terms may be missed." if self.facts.chooses else "Intervals may be missing."
             said.append(f"{short} {then}")
@@ -261,10 +228,7 @@ class Planned(Printed):
     @property
     def reached(self) -> bool:
         """Whether all is found, or significant, with the chance that is wanted."""
-        if self.facts.family:
-            return not self.notes
-        power = self.measured["power"]
-        return bool((power[self.measured["coef"] != 0] >= self.facts.chance).all())
+        raise NotImplementedError
 
     def summary(self) -> Summary:
         """Return the printable page of the plan."""
@@ -274,20 +238,16 @@ class Planned(Printed):
 
     def solve(self) -> Self:
         """Return the plan with the least n or eps that reaches what is wanted."""
-        facts = self.facts
+        facts, name = self.facts, "n" if self.facts.n is None else "eps"
         if facts.n is not None and facts.eps is not None:
             return self
         if facts.of == "ols" and not np.any(self.stated.beta):
             raise ArgumentError("without an effect there is nothing to find: give both n and eps.")
-        name = "n" if facts.n is None else "eps"
-        if not facts.chooses or facts.method != "auto" or facts.family:
+        if not facts.chooses or facts.method != "auto":
             return self._least(name)
-        try:  # by the paper's way first, which is for the smallest tables
+        # By the paper's way first, which is for the smallest tables.
+        with suppress(*([] if facts.papers else [ArgumentError])):
             paper = self._by("pcls")._least(name)._by("auto")
-        except ArgumentError:
-            if facts.papers:
-                raise
-        else:
             if not paper.adaptive:
                 return paper
         return self._by("adaptive")._least(name)._by("auto")
@@ -296,19 +256,22 @@ class Planned(Printed):
         return replace(self, facts=replace(self.facts, method=method))
 
     def _least(self, name: str) -> Self:
-        rows, settle = name == "n", _SETTLED[name]
-        first, last, near = _RANGES[name]
+        rows, (first, last, near) = name == "n", _RANGES[name]
+        quick = replace(self, skewed=None)
 
         def reached(value: float) -> bool:
-            return self._with(name, round(value) if rows else _up(value)).reached
+            return quick._with(name, round(value) if rows else _up(value)).reached
+
+        def settled(value: float) -> float:
+            return math.ceil(value) if rows else _up(value)
 
         needed = self.looks().rows_needed if rows else self.eps_needed
         if self.facts.of == "ols":
             first = max(first, needed / 8 if rows else 1e-3)  # work
         elif self.facts.method == "adaptive":
             first = max(first, needed)
-            if reached(settle(needed)):
-                return self._with(name, settle(needed))
+            if reached(settled(needed)):
+                return self._with(name, settled(needed))
         found = chances.least(reached, first, last, near, 1.0 if rows else 0.0)
         if found is None:
             wanted = _WANTED[self.facts.of].format(self.facts.chance)
@@ -316,7 +279,7 @@ class Planned(Printed):
                 f"no {name} up to {last:.0e} {wanted}: raise {'eps' if rows else 'n'}, or use "
                 "fewer columns."
             )
-        return self._with(name, settle(found))
+        return self._with(name, settled(found))
 
     def _with(self, name: str, value: float) -> Self:
         return replace(self, **{name: value, "solved": name})  # type: ignore[arg-type]
@@ -326,9 +289,6 @@ def _up(value: float) -> float:
     """Return a number's first digits, rounded up."""
     step = 10.0 ** (math.floor(math.log10(value)) - _DIGITS + 1)  # by definition
     return float(f"{math.ceil(value / step - 1e-9) * step:.{_DIGITS}g}")
-
-
-_SETTLED: Final[dict[str, Callable[[float], float]]] = {"n": math.ceil, "eps": _up}
 
 
 class Plan(Planned):
@@ -343,7 +303,7 @@ class Plan(Planned):
     @property
     def paper(self) -> Paper:
         """The same selection by the paper's mechanism."""
-        return Paper(self.facts, self.stated, self.n, self.eps)
+        return Paper.of(self.facts, self.stated, self.n, self.eps)
 
     @cached_property
     def gains(self) -> Gains:
@@ -382,13 +342,13 @@ class Plan(Planned):
         return self.detection.useless
 
     @property
-    def theorem_41(self) -> Promise:
-        """What theorem 4.1 of the paper promises."""
+    def theorem_41(self) -> float:
+        """The chance of the right model that theorem 4.1 of the paper promises, at least."""
         return chances.theorem_41(self.paper.situation)
 
     @property
-    def theorem_42(self) -> Promise:
-        """What theorem 4.2 of the paper promises, for ``method="pcpl"``."""
+    def theorem_42(self) -> float:
+        """The same of theorem 4.2, for ``method="pcpl"``."""
         return chances.theorem_42(self.paper.situation)
 
     @property
@@ -401,7 +361,7 @@ class Plan(Planned):
         """
         if self.adaptive:
             return math.ceil(self.n * self.gains.rows_for(self.facts.chance))
-        return math.ceil(self.paper.rule_of_thumb)
+        return math.ceil(self.paper.rule_of_thumb(self.facts.chance))
 
     def plot(self, over: str | None = None, ax: Axes | None = None) -> Axes:
         """Draw the chances over n or over eps.
@@ -428,6 +388,28 @@ class RegressionPlan(Planned):
         As of `Planned`, like all others.
     """
 
+    @cached_property
+    def measured(self) -> pd.DataFrame:
+        """The stated coefficients of a linear model beside those of least squares."""
+        told, at = self.stated, list(self.stated.places)
+        ahead = len(self.rows.names) - len(told.beta)
+        found = self.errors.iloc[[ahead + place for place in at]]
+        beta = (told.beta * told.scales)[at]
+        parts = ("without privacy", "sampling", "privacy")
+        own, sampling, privacy = (found[name].to_numpy() for name in parts)
+        table: dict[str, Any] = {
+            "coef": beta,
+            "std err": found["std err"],
+            "sampling error": sampling,
+            "privacy noise": privacy,
+            "least squares": own,
+            **chances.measures(beta, own**2, sampling**2, privacy**2, self.looks().degrees),
+            "mark": found["mark"],
+        }
+        if "if skewed" in found:
+            table["std err if skewed"] = found["if skewed"]
+        return pd.DataFrame(table, index=found.index)
+
     @property
     def coefficients(self) -> pd.DataFrame:
         """What is predicted of each coefficient: of a family `errors`, else of each stated one.
@@ -442,12 +424,20 @@ class RegressionPlan(Planned):
         standard error if columns bunch at one end of their bounds and levels are rare, as
         `dpreg.planning.rows` says.
         """
+        return self.errors if self.facts.family else self.measured
+
+    @property
+    def marks(self) -> pd.Series[str]:
+        """What a call is expected to say of each coefficient that is planned."""
+        return self.coefficients["mark"]
+
+    @property
+    def reached(self) -> bool:
+        """Whether all is significant with the chance that is wanted, or has its interval."""
         if self.facts.family:
-            return self.errors
-        found = self.measured.copy()
-        if self.skewed is not None:
-            found["std err if skewed"] = self.errors["if skewed"].to_numpy()[self.named]
-        return found
+            return not self.notes
+        effects = self.measured["coef"] != 0
+        return bool((self.each[effects] >= self.facts.chance).all())
 
     @property
     def each(self) -> pd.Series[float]:

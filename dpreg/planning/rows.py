@@ -563,12 +563,11 @@ class Rows:
         if not linear:
             share = float(y.mean()) / max(float(times.mean()), 1e-300)
             beta[0] = self.family.predictor(share) - float(np.mean(beyond))
-        information = np.eye(len(beta))
-        for _ in range(1 if linear else _STEPS):
+        for _ in range(_STEPS):
             terms = self.family.terms(x @ beta + beyond)
             information = (x.T * (times * terms.weight)) @ x
             step = np.linalg.pinv(information) @ (x.T @ (y - times * terms.mean))
-            beta = beta + (step if linear else step / max(1.0, float(np.abs(x @ step).max()) / 4))
+            beta = beta + step / max(1.0, float(np.abs(x @ step).max()) / 4)
         if linear:
             scatter = float(np.square(y - x @ beta).mean())
         unit = self.to_user[0]

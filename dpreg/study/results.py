@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -26,8 +26,8 @@ import numpy as np
 import pandas as pd
 
 from dpreg.arrays import Bools, Floats, Ints
-from dpreg.errors import ArgumentError, shown
-from dpreg.request import count
+from dpreg.planning.pages import Columns, grid
+from dpreg.request import choice, count
 from dpreg.results.summary import Block, Facts, Grid, Paragraph, Printed, Summary
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ _SHOWN: Final = 20
 """Models that `probabilities` has."""
 _PAGE_SHOWN: Final = {"settings": 24, "terms": 24, "columns": 8}
 """Lines and columns beyond these are left out of the page, and it says so."""
+_SHORT: Final = {"radius": "R", "penalty": "pen", "mechanism": ""}
+"""What heads of columns call a part of a setting, where it is not its own name."""
 
 Frame = TypeVar("Frame", pd.DataFrame, pd.Series)
 
@@ -57,9 +59,89 @@ def share(value: float) -> str:
     return {"1.000": "1", "0.000": "0"}.get(text, text.lstrip("0"))
 
 
+def plain(value: Any) -> str:
+    """Write a part of a setting."""
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+_AGREEMENT: Final[Columns] = {
+    "same score": ("P(same\nchoice)", share),
+    "bic": ("P(BIC's\nchoice)", share),
+    "relative": ("relative\nR-squared", ".3f"),
+    "likeliest": ("likeliest model", plain),
+    "chance": ("its P", share),
+}
+_OUTCOMES: Final[Columns] = {
+    "found": ("found", ".2f"),
+    "useless": ("useless", ".2f"),
+    "in groups": ("in\ngroups", ".2f"),
+    "same": ("P(BIC's)", share),
+    "relative R-squared": ("relative\nR2", ".3f"),
+}
+"""What a page shows of each setting, after what it is."""
+
+
 def left_out(rows: int, most: int, where: str) -> list[Paragraph]:
     """Say how many settings a page leaves out."""
     return [Paragraph("Left out", f"{rows - most} settings; see {where}.")] if rows > most else []
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One combination of the arguments that a study varies.
+
+    Attributes
+    ----------
+    key : tuple
+        Its entry in the index of a study.
+    phi, psi : Fraction
+        What the penalty came to: the charge per column and per unit, in squared units of the scaled
+        response. Looks charge nothing.
+    """
+
+    key: tuple[Any, ...]
+    phi: Fraction = Fraction(0)
+    psi: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """Probabilities of what is chosen under each of S settings.
+
+    Attributes
+    ----------
+    models : bool array, shape (K, q) or (K, 3, q)
+        Every model of the space, or, for drawn laws, each one that was drawn or is a reference. Of
+        looks the terms found, those of the model that is fitted, and those of groups that the look
+        cannot tell apart.
+    probabilities : float64 array, shape (K, S)
+        Columns sum to 1: exact probabilities, or shares of draws.
+    rsquared : float64 array, shape (K, S) or (K, 1)
+        R-squared of each model's fit, constrained to the setting's radius if it has one.
+    bic : int
+        The model that BIC least squares chooses.
+    bic_rsquared : float
+        R-squared of its unconstrained fit.
+    draws : int or None
+        How many draws stand behind the shares; None where probabilities are exact.
+    """
+
+    models: Bools
+    probabilities: Floats
+    rsquared: Floats
+    bic: int
+    bic_rsquared: float
+    draws: int | None = None
+
+    def mean(self, values: Floats) -> Floats:
+        """Return the mean of functions (K, m) of the model under each setting: (m, S)."""
+        return np.asarray(values.T @ self.probabilities)
+
+    def error(self, mean: Floats, squares: Floats, less: int = 0) -> Floats:
+        """Return the standard error of means, given those of squares, of so many draws less."""
+        if self.draws is None:
+            return np.zeros_like(mean)
+        return np.asarray(np.sqrt(np.maximum(squares - mean**2, 0) / max(self.draws - less, 1)))
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -77,6 +159,9 @@ class Study(Printed):
         As in the call.
     rows : int
         Rows read, complete or not.
+    settings : tuple of Setting
+    law : Law
+        What is chosen under each setting, and with which probability.
     """
 
     formula: str
@@ -90,7 +175,11 @@ class Study(Printed):
     hierarchy: str
     max_terms: int | None
     rows: int
+    settings: tuple[Setting, ...]
+    law: Law
 
+    varied: ClassVar[tuple[str, ...]]
+    """The arguments that settings are combinations of: the names of the index."""
     tables: ClassVar[tuple[str, ...]]
     """The names of the tables, the one that `to_csv` writes first."""
     privacy: ClassVar[str] = CURATOR_ONLY
@@ -99,7 +188,17 @@ class Study(Printed):
     @property
     def index(self) -> pd.MultiIndex:
         """The settings."""
-        raise NotImplementedError
+        return pd.MultiIndex.from_tuples([s.key for s in self.settings], names=self.varied)
+
+    @property
+    def exact(self) -> bool:
+        """Whether probabilities are exact, rather than shares of draws."""
+        return self.law.draws is None
+
+    @property
+    def frequencies(self) -> pd.DataFrame:
+        """The chance, or share of draws, with which each term is chosen: terms x settings."""
+        return self._shares(0)
 
     def to_csv(self, path: str | os.PathLike[str] | None = None, table: str | None = None) -> str:
         """Write a table as CSV; its first line says that it is for the curator only.
@@ -118,7 +217,7 @@ class Study(Printed):
         str
             What was, or would be, written. Read it back with ``pandas.read_csv(..., comment="#")``.
         """
-        frame: pd.DataFrame = getattr(self, self._known(table or self.tables[0], "table"))
+        frame: pd.DataFrame = getattr(self, choice(table or self.tables[0], "table", self.tables))
         text = io.StringIO()
         text.write(f"# {CURATOR_ONLY}\n")
         frame.to_csv(text, lineterminator="\n")
@@ -126,135 +225,87 @@ class Study(Printed):
             Path(path).write_text(text.getvalue(), encoding="utf-8")
         return text.getvalue()
 
+    def headings(self, most: int) -> tuple[list[str], str]:
+        """Return a head for each of the first settings, of what varies, and what does not."""
+        labels = [[plain(part) for part in s.key] for s in self.settings[:most]]
+        several = [i for i, parts in enumerate(zip(*labels, strict=True)) if len(set(parts)) > 1]
+        names, several = [_SHORT.get(name, name) for name in self.varied], several or [0]
+        heads = ["\n".join(f"{names[i]} {one[i]}".strip() for i in several) for one in labels]
+        fixed = [i for i in range(len(names)) if i not in several]
+        return heads, ", ".join(f"{self.varied[i]} {labels[0][i]}" for i in fixed)
+
     def __repr__(self) -> str:
         """Say what it is and that it must not be released."""
-        return f"<{type(self).__name__}: {self.response}, {self._size}; {CURATOR_ONLY}>"
+        size = f"{self.n_models:,} models x {len(self.settings)} settings, {self._how}"
+        return f"<{type(self).__name__}: {self.response}, {size}; {CURATOR_ONLY}>"
 
     @property
-    def _size(self) -> str:
-        raise NotImplementedError
-
-    def _known(self, name: str, argument: str) -> str:
-        if name not in self.tables:
-            raise ArgumentError(
-                f"{argument} must be one of {', '.join(sorted(self.tables))}; got {shown(name)}."
-            )
-        return name
+    def _how(self) -> str:
+        return "exact" if self.exact else f"{self.law.draws} draws each"
 
     def _terms(self, values: Floats) -> pd.DataFrame:
         frame = pd.DataFrame(values, index=list(self.candidates), columns=self.index)
         return marked(frame.rename_axis(index="term"))
 
-    def _page(self, name: str, right: dict[str, str], blocks: Sequence[Block]) -> Summary:
+    def _shares(self, part: int) -> pd.DataFrame:
+        models = self.law.models if self.law.models.ndim == 2 else self.law.models[:, part]
+        return self._terms(self.law.mean(models.astype(float)))
+
+    def _page(
+        self,
+        name: str,
+        settings: tuple[pd.DataFrame, Columns, str, str],
+        terms: tuple[str, pd.DataFrame],
+        notes: Iterable[Paragraph],
+    ) -> Summary:
+        """Make the page: facts, a line for each setting and each term, and notes.
+
+        Parameters
+        ----------
+        name : str
+            What kind of study it is.
+        settings : (DataFrame, columns, str, str)
+            A row for each setting, what is shown of it after the setting itself, the sides on which
+            columns are aligned, and a title.
+        terms : (str, DataFrame)
+            A title, and texts: terms x settings.
+        notes : iterable of Paragraph
+        """
         left = {
             "Rows": f"{self.rows:,}",
             "Models": f"{self.n_models:,}",
             "Terms": f"{len(self.kept)} kept, {len(self.candidates)} free",
+            "Units": self.units,
         }
-        if "Settings" in right:
-            left["Units"] = self.units
-        right |= {"Neighbours": self.neighbors, "Contributions": str(self.contributions)}
-        facts = Facts(tuple(left.items()), tuple(right.items()))
-        whole = (Paragraph("Formula", self.formula), facts, *blocks)
-        return Summary(f"{name}: {self.response}", CURATOR_ONLY, whole)
-
-    def _likeliest(self, frame: pd.DataFrame) -> Ints:
-        """Return the terms that a page shows, the likeliest first."""
-        return np.argsort(-frame.to_numpy().mean(axis=1), kind="stable")[: _PAGE_SHOWN["terms"]]
+        right = {
+            "Settings": str(len(self.settings)),
+            "Probabilities": self._how,
+            "Neighbours": self.neighbors,
+            "Contributions": str(self.contributions),
+        }
+        most, (table, columns, aligns, title) = _PAGE_SHOWN, settings
+        keys: Columns = {key: (key, plain) for key in self.varied}
+        lines = table.head(most["settings"]).reset_index()
+        blocks: list[Block] = [
+            Paragraph("Formula", self.formula),
+            Facts(tuple(left.items()), tuple(right.items())),
+            grid(lines, keys | columns, aligns, title),
+        ]
+        if self.candidates:
+            likeliest = np.argsort(-self.frequencies.to_numpy().mean(axis=1), kind="stable")
+            rows = terms[1].iloc[likeliest[: most["terms"]], : most["columns"]]
+            heads, fixed = self.headings(most["columns"])
+            heads = [head.replace("-and", "-\nand") for head in heads]
+            cells = tuple(
+                (str(name), *row) for name, row in zip(rows.index, rows.to_numpy(), strict=True)
+            )
+            title = f"{terms[0]}: {fixed}"
+            blocks.append(Grid(("term", *heads), cells, "l" + "r" * len(heads), title))
+        cut = left_out(len(self.settings), most["settings"], "the data frames")
+        return Summary(f"{name}: {self.response}", CURATOR_ONLY, (*blocks, *notes, *cut))
 
 
 # ---- the paper's method --------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One combination of the arguments that a study varies.
-
-    Attributes
-    ----------
-    eps, radius : Fraction
-    penalty : Fraction or str
-        As the caller gave it.
-    mechanism : str
-    phi, psi : Fraction
-        What it came to: the charge per column and per unit, in squared units of the scaled
-        response.
-    """
-
-    eps: Fraction
-    radius: Fraction
-    penalty: Fraction | str
-    mechanism: str
-    phi: Fraction
-    psi: Fraction
-
-    @property
-    def key(self) -> tuple[float, float, float | str, str]:
-        """The setting as an entry of an index."""
-        penalty = self.penalty if isinstance(self.penalty, str) else float(self.penalty)
-        return float(self.eps), float(self.radius), penalty, self.mechanism
-
-
-@dataclass(frozen=True, slots=True)
-class Law:
-    """Probabilities of models under each of S settings.
-
-    Attributes
-    ----------
-    models : bool array, shape (K, q)
-        Every model of the space, or, for drawn laws, each model that was drawn or is a reference.
-    probabilities : float64 array, shape (K, S)
-        Columns sum to 1: exact probabilities, or shares of draws.
-    rsquared : float64 array, shape (K, S)
-        R-squared of each model's constrained fit at the setting's radius.
-    chosen : int array, shape (S,)
-        The model with the lowest score without noise.
-    bic : int
-        The model that BIC least squares chooses.
-    bic_rsquared : float
-        R-squared of its unconstrained fit.
-    draws : int or None
-        How many draws stand behind the shares; None where probabilities are exact.
-    """
-
-    models: Bools
-    probabilities: Floats
-    rsquared: Floats
-    chosen: Ints
-    bic: int
-    bic_rsquared: float
-    draws: int | None
-
-    def mean(self, values: Floats) -> Floats:
-        """Return the mean, under each setting, of functions of the model.
-
-        Parameters
-        ----------
-        values : (K, m), or (K, m, S) where the functions differ between settings
-
-        Returns
-        -------
-        float64 array, shape (m, S)
-        """
-        if values.ndim == 2:
-            return np.asarray(values.T @ self.probabilities)
-        return np.asarray(np.einsum("kms,ks->ms", values, self.probabilities))
-
-    def error(self, values: Floats) -> Floats:
-        """Return the standard error of `mean`: zero where probabilities are exact."""
-        mean = self.mean(values)
-        if self.draws is None:
-            return np.zeros_like(mean)
-        spread = np.maximum(self.mean(values**2) - mean**2, 0.0)
-        return np.asarray(np.sqrt(spread / self.draws))
-
-    @property
-    def agreement(self) -> Floats:
-        """Indicators, (K, 2, S): is it the choice of the score without noise; is it BIC's."""
-        out = np.zeros((len(self.models), 2, len(self.chosen)))
-        out[self.chosen, 0, np.arange(len(self.chosen))] = 1.0
-        out[self.bic, 1] = 1.0
-        return out
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -264,27 +315,15 @@ class SelectionStudy(Study):
     Attributes
     ----------
     formula, response, kept, candidates, n_models, neighbors, contributions, units, rows
-        As in `Study`, like `hierarchy` and `max_terms`.
-    settings : tuple of Setting
-    law : Law
-        Models and their probabilities under each setting.
+        As in `Study`, like `hierarchy`, `max_terms`, `settings` and `law`.
+    chosen : int array, shape (S,)
+        The model with the lowest score without noise.
     """
 
-    settings: tuple[Setting, ...]
-    law: Law
+    chosen: Ints
 
+    varied = ("eps", "radius", "penalty", "mechanism")
     tables = ("agreement", "frequencies", "probabilities", "relative_rsquared")
-
-    @property
-    def exact(self) -> bool:
-        """Whether probabilities are exact, rather than shares of draws."""
-        return self.law.draws is None
-
-    @property
-    def index(self) -> pd.MultiIndex:
-        """The settings: eps, radius, penalty, mechanism."""
-        names = ["eps", "radius", "penalty", "mechanism"]
-        return pd.MultiIndex.from_tuples([s.key for s in self.settings], names=names)
 
     @cached_property
     def models(self) -> tuple[str, ...]:
@@ -322,14 +361,10 @@ class SelectionStudy(Study):
         return marked(frame.rename_axis(index="model"))
 
     @property
-    def frequencies(self) -> pd.DataFrame:
-        """The chance that the drawn model holds each term: terms x settings."""
-        return self._terms(self.law.mean(self.law.models.astype(np.float64)))
-
-    @property
     def frequency_errors(self) -> pd.DataFrame:
         """Standard errors of `frequencies`: zero where probabilities are exact."""
-        return self._terms(self.law.error(self.law.models.astype(np.float64)))
+        share = self.frequencies.to_numpy()
+        return self._terms(self.law.error(share, share))
 
     @property
     def agreement(self) -> pd.DataFrame:
@@ -340,12 +375,15 @@ class SelectionStudy(Study):
         the reference of the paper's Figures 3 and 4. ``bic`` is least squares without a
         constraint, minimising n log RSS + columns log n over the same space.
         """
-        values, errors = self.law.mean(self.law.agreement), self.law.error(self.law.agreement)
+        law = self.law
+        same = law.probabilities[self.chosen, np.arange(len(self.settings))]
+        values = np.stack([same, law.probabilities[law.bic]])
+        errors = law.error(values, values)
         columns: dict[str, Any] = {
             "same score": values[0],
             "bic": values[1],
-            "same score's choice": [self.models[i] for i in self.law.chosen],
-            "bic's choice": self.models[self.law.bic],
+            "same score's choice": [self.models[i] for i in self.chosen],
+            "bic's choice": self.models[law.bic],
         }
         if not self.exact:
             columns |= {"same score se": errors[0], "bic se": errors[1]}
@@ -359,13 +397,13 @@ class SelectionStudy(Study):
         within the radius; ``relative`` divides it by the R-squared of unconstrained least squares
         with BIC, on the same rows. R-squared is about the mean if the formula has an intercept.
         """
-        values = self.law.rsquared[:, None, :]
-        expected, error = self.law.mean(values)[0], self.law.error(values)[0]
-        bic = self.law.bic_rsquared
+        law, bic = self.law, self.law.bic_rsquared
+        expected = (law.rsquared * law.probabilities).sum(axis=0)
         scale = bic if bic > 0 else np.nan
         columns = {"relative": expected / scale, "expected": expected, "bic": bic}
         if not self.exact:
-            columns["relative se"] = error / scale
+            squares = (law.rsquared**2 * law.probabilities).sum(axis=0)
+            columns["relative se"] = law.error(expected, squares) / scale
         return marked(pd.DataFrame(columns, index=self.index))
 
     def plot(self, kind: str = "agreement", **options: str | int) -> Figure:
@@ -387,17 +425,18 @@ class SelectionStudy(Study):
         """
         from dpreg.study import plots
 
-        figure: Figure = getattr(plots, self._known(kind, "kind"))(self, **options)
+        figure: Figure = getattr(plots, choice(kind, "kind", self.tables))(self, **options)
         return figure
 
     def summary(self) -> Summary:
         """Return the printable page of the study."""
+        law, likeliest = self.law, self.law.probabilities.argmax(axis=0)
         notes = [
             Paragraph(
                 "Choices",
                 "P(same choice) is the chance of the model that minimises the same score without "
                 "noise; P(BIC's choice) that of least squares with BIC, which is "
-                f"{self.models[self.law.bic]} (R-squared {self.law.bic_rsquared:.3f}). Relative "
+                f"{self.models[law.bic]} (R-squared {law.bic_rsquared:.3f}). Relative "
                 "R-squared is the expected one of the drawn model's constrained fit over that of "
                 "BIC's.",
             )
@@ -407,91 +446,24 @@ class SelectionStudy(Study):
                 Paragraph(
                     "Draws",
                     "The space is too large to list: chances are shares of "
-                    f"{self.law.draws} draws, with standard errors in frequency_errors and in the "
+                    f"{law.draws} draws, with standard errors in frequency_errors and in the "
                     "tables' se columns.",
                 )
             )
-        notes += left_out(len(self.settings), _PAGE_SHOWN["settings"], "the data frames")
-        law = "exact" if self.exact else f"{self.law.draws} draws each"
-        right = {"Settings": str(len(self.settings)), "Probabilities": law}
-        tables = (self._settings(), *self._frequencies())
-        return self._page("Selection study", right, (*tables, *notes))
-
-    @property
-    def _size(self) -> str:
-        kind = "exact" if self.exact else f"{self.law.draws} draws"
-        return f"{self.n_models:,} models x {len(self.settings)} settings, {kind}"
-
-    def _label(self, row: int) -> tuple[str, ...]:
-        return tuple(
-            part if isinstance(part, str) else f"{part:g}" for part in self.settings[row].key
+        table = self.agreement.assign(
+            relative=self.relative_rsquared["relative"],
+            likeliest=[self.models[i] for i in likeliest],
+            chance=law.probabilities.max(axis=0),
         )
-
-    def _settings(self) -> Grid:
-        agreement, relative = self.agreement, self.relative_rsquared["relative"]
-        likeliest = self.law.probabilities.argmax(axis=0)
-        rows = tuple(
-            (
-                *self._label(s),
-                share(float(agreement["same score"].iloc[s])),
-                share(float(agreement["bic"].iloc[s])),
-                f"{float(relative.iloc[s]):.3f}",
-                self.models[likeliest[s]],
-                share(float(self.law.probabilities[likeliest[s], s])),
-            )
-            for s in range(min(len(self.settings), _PAGE_SHOWN["settings"]))
+        return self._page(
+            "Selection study",
+            (table, _AGREEMENT, "rrrlrrrlr", "Agreement and fit"),
+            ("Chance that the drawn model holds each term", self.frequencies.map(share)),
+            notes,
         )
-        headers = (
-            *("eps", "radius", "penalty", "mechanism", "P(same\nchoice)", "P(BIC's\nchoice)"),
-            *("relative\nR-squared", "likeliest model", "its P"),
-        )
-        return Grid(headers, rows, "rrrlrrrlr", "Agreement and fit")
-
-    def _frequencies(self) -> list[Grid]:
-        """Make the slides' table: terms x settings, as many settings as a page is wide."""
-        shown, values = min(len(self.settings), _PAGE_SHOWN["columns"]), self.frequencies
-        if values.empty:
-            return []
-        labels = [self._label(s) for s in range(shown)]
-        varied = [i for i in range(4) if len({label[i] for label in labels}) > 1] or [0]
-        names = ("eps", "R", "pen", "")
-        headers = tuple(
-            "\n".join(f"{names[i]} {label[i]}".strip().replace("-and", "-\nand") for i in varied)
-            for label in labels
-        )
-        rows = tuple(
-            (self.candidates[i], *(share(float(v)) for v in values.to_numpy()[i, :shown]))
-            for i in self._likeliest(values)
-        )
-        whole = enumerate(("eps", "R", "penalty", "mechanism"))
-        fixed = ", ".join(f"{name} {labels[0][i]}" for i, name in whole if i not in varied)
-        title = f"Chance that the drawn model holds each term: {fixed}"
-        return [Grid(("term", *headers), rows, "l" + "r" * shown, title)]
 
 
 # ---- looks ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Drawn:
-    """What the draws under one setting gave; K draws over q terms on offer.
-
-    Attributes
-    ----------
-    reported : bool array, shape (K, q)
-        Terms found.
-    best : bool array, shape (K, q)
-        Terms of the model that is fitted.
-    grouped : bool array, shape (K, q)
-        Terms of a group that the look cannot tell apart.
-    rsquared : float array, shape (K,)
-        Of that model's least squares fit.
-    """
-
-    reported: Bools
-    best: Bools
-    grouped: Bools
-    rsquared: Floats
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -501,30 +473,16 @@ class AdaptiveStudy(Study):
     Attributes
     ----------
     formula, response, kept, candidates, n_models, neighbors, contributions, units, rows
-        As in `Study`, like `hierarchy` and `max_terms`.
-    settings : tuple of (eps, delta, mechanism)
-    draws : int
-        How often the looks were made under each.
-    drawn : tuple of Drawn
-        One a setting.
-    held : bool array, shape (q,)
-        The terms that least squares with BIC chooses.
-    bic_rsquared : float
+        As in `Study`, like `hierarchy`, `max_terms`, `settings` and `law`.
     """
 
-    settings: tuple[tuple[Fraction, Fraction, str], ...]
-    draws: int
-    drawn: tuple[Drawn, ...]
-    held: Bools
-    bic_rsquared: float
-
+    varied = ("eps", "delta", "mechanism")
     tables = ("outcomes", "frequencies", "alternatives", "best")
 
     @property
-    def index(self) -> pd.MultiIndex:
-        """The settings: eps, delta, mechanism."""
-        keys = [(float(eps), float(delta), mechanism) for eps, delta, mechanism in self.settings]
-        return pd.MultiIndex.from_tuples(keys, names=["eps", "delta", "mechanism"])
+    def held(self) -> Bools:
+        """Which of the candidates least squares with BIC chooses, (q,)."""
+        return np.asarray(self.law.models[self.law.bic, 0])
 
     @property
     def bic(self) -> tuple[str, ...]:
@@ -532,19 +490,14 @@ class AdaptiveStudy(Study):
         return tuple(name for name, held in zip(self.candidates, self.held, strict=True) if held)
 
     @property
-    def frequencies(self) -> pd.DataFrame:
-        """The share of draws that report each term: terms x settings."""
-        return self._shares("reported")
+    def best(self) -> pd.DataFrame:
+        """The share of draws in whose fitted model each term is, found or one of a group."""
+        return self._shares(1)
 
     @property
     def alternatives(self) -> pd.DataFrame:
         """The share of draws that name each term in a group of which one at least matters."""
-        return self._shares("grouped")
-
-    @property
-    def best(self) -> pd.DataFrame:
-        """The share of draws in whose fitted model each term is, found or one of a group."""
-        return self._shares("best")
+        return self._shares(2)
 
     @property
     def outcomes(self) -> pd.DataFrame:
@@ -555,67 +508,36 @@ class AdaptiveStudy(Study):
         whose reported terms are BIC's. ``relative R-squared`` is that of the fitted model's least
         squares fit over that of BIC's. Each has its standard error over the draws.
         """
-        bic, rows = self.held, []
-        scale = self.bic_rsquared if self.bic_rsquared > 0 else np.nan
-        for one in self.drawn:
-            values = {
-                "found": (one.reported & bic).sum(axis=1),
-                "useless": (one.reported & ~bic).sum(axis=1),
-                "in groups": one.grouped.sum(axis=1),
-                "same": (one.reported == bic).all(axis=1),
-                "relative R-squared": one.rsquared / scale,
-            }
-            row = {name: float(np.mean(value)) for name, value in values.items()}
-            root = np.sqrt(max(self.draws - 1, 1))
-            row |= {f"{name} se": float(np.std(value) / root) for name, value in values.items()}
-            rows.append(row)
-        return marked(pd.DataFrame(rows, index=self.index))
+        law, (reported, _, grouped) = self.law, np.swapaxes(self.law.models, 0, 1)
+        scale = law.bic_rsquared if law.bic_rsquared > 0 else np.nan
+        values = {
+            "found": (reported & self.held).sum(axis=1),
+            "useless": (reported & ~self.held).sum(axis=1),
+            "in groups": grouped.sum(axis=1),
+            "same": (reported == self.held).all(axis=1),
+            "relative R-squared": law.rsquared[:, 0] / scale,
+        }
+        table = np.column_stack(list(values.values())).astype(float)
+        mean = law.mean(table)
+        told = np.concatenate([mean, law.error(mean, law.mean(table**2), less=1)])
+        names = [*values, *(f"{name} se" for name in values)]
+        return marked(pd.DataFrame(told.T, index=self.index, columns=names))
 
     def summary(self) -> Summary:
         """Return the printable page of the study."""
-        labels = [(f"{eps:g}", f"{delta:g}", mechanism) for eps, delta, mechanism in self.index]
-        told = Grid(
-            ("eps", "delta", "noise", "found", "useless", "in\ngroups", "P(BIC's)", "relative\nR2"),
-            tuple(
-                (
-                    *label,
-                    *(f"{row[name]:.2f}" for name in ("found", "useless", "in groups")),
-                    share(float(row["same"])),
-                    f"{row['relative R-squared']:.3f}",
-                )
-                for label, (_, row) in zip(labels, self.outcomes.iterrows(), strict=True)
-            ),
-            "rrlrrrrr",
-            f"On average; BIC chooses {len(self.bic)} terms",
-        )
-        frequencies, doubts = self.frequencies, self.alternatives.to_numpy()
-        shown = min(len(labels), _PAGE_SHOWN["columns"])
-        rows = tuple(
-            (
-                self.candidates[i],
-                "yes" if self.held[i] else "no",
-                *(
-                    f"{share(float(a))} ({share(float(b))})"
-                    for a, b in zip(frequencies.to_numpy()[i, :shown], doubts[i], strict=False)
-                ),
-            )
-            for i in self._likeliest(frequencies)
-        )
-        headers = tuple(f"eps {eps}\ndelta {delta}" for eps, delta, _ in labels[:shown])
-        title = "Share of draws that report each term, and that name it in a group (in brackets)"
-        terms = Grid(("term", "BIC", *headers), rows, "ll" + "r" * shown, title)
         reading = Paragraph(
             "Reading",
             "The looks were made anew for each draw, with seeded noise of the law of a call. found "
-            "and useless: reported terms that least squares with BIC chooses on these rows, and "
-            "that it does not; in groups: terms of which the looks show that one at least matters.",
+            "and useless: reported terms that least squares with BIC chooses on these rows "
+            f"({', '.join(self.bic) or 'none'}), and that it does not; in groups: terms of which "
+            "the looks show that one at least matters.",
         )
-        right = {"Draws": f"{self.draws} each"}
-        return self._page("Study of selection by looks", right, (told, terms, reading))
-
-    @property
-    def _size(self) -> str:
-        return f"{len(self.settings)} settings, {self.draws} draws each"
-
-    def _shares(self, table: str) -> pd.DataFrame:
-        return self._terms(np.stack([getattr(one, table).mean(axis=0) for one in self.drawn], 1))
+        cells = self.frequencies.map(share) + " (" + self.alternatives.map(share) + ")"
+        title = "Share of draws that report each term, and that name it in a group (in brackets)"
+        table = (
+            self.outcomes,
+            _OUTCOMES,
+            "rrlrrrrr",
+            f"On average; BIC chooses {len(self.bic)} terms",
+        )
+        return self._page("Study of selection by looks", table, (title, cells), (reading,))

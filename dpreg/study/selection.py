@@ -21,7 +21,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -34,24 +34,23 @@ from dpreg.looks.families import Linear
 from dpreg.looks.loop import laws_for_choice, look
 from dpreg.looks.plan import LookPlan
 from dpreg.looks.table import Table
-from dpreg.moments import Moments, read_moments
+from dpreg.moments import Moments
 from dpreg.privacy.account import Account
 from dpreg.privacy.mechanisms.choice import effective_t
 from dpreg.request import SelectionRequest
 from dpreg.running import bar
-from dpreg.schema import Schema
 from dpreg.selection import run
 from dpreg.selection.contest import Contest
 from dpreg.selection.draws import LARGEST_LIST
 from dpreg.selection.probabilities import selection_probabilities
-from dpreg.selection.run import Preparation, design_of, prepare, space_of
+from dpreg.selection.run import Preparation
 from dpreg.selection.scoring import candidates as constrained
 from dpreg.selection.scoring.problem import Problem
 from dpreg.selection.space import Space
 from dpreg.selection.tree.noise import Bits
 from dpreg.selection.tree.search import Tree
 from dpreg.sources.reader import Reader
-from dpreg.study.results import AdaptiveStudy, Drawn, Law, SelectionStudy, Setting
+from dpreg.study.results import AdaptiveStudy, Law, SelectionStudy, Setting
 
 _LARGEST_TABLE: Final = 2**27
 """Models times settings: a gigabyte of probabilities."""
@@ -62,21 +61,79 @@ _LEAST: Final = 1e-12
 _NOISELESS: Final = Fraction(2**20)
 """A rate per grid unit at which the tree's noise decides nothing but ties."""
 
+Units: TypeAlias = tuple[int, ...]
+Outcome: TypeAlias = tuple[Units, ...]
+"""What one draw gives: the units of one set, or of several."""
 
-def _facts(design: Design, space: Space, request: SelectionRequest) -> dict[str, Any]:
-    """Return the fields of `Study`; `request` is any of those that were studied together."""
-    return {
-        "formula": design.formula,
-        "response": design.response.name,
-        "kept": design.keep,
-        "candidates": space.units,
-        "n_models": space.size,
-        "neighbors": request.protection.neighbors,
-        "contributions": request.protection.contributions,
-        "units": request.units,
-        "hierarchy": request.hierarchy,
-        "max_terms": request.max_terms,
-    }
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Studied:
+    """The rows of a study, and the models on offer.
+
+    Attributes
+    ----------
+    request : SelectionRequest
+        Any of those that are studied together: they share formula and space.
+    design : Design
+    space : Space
+    moments : Moments
+        Exact.
+    draws, seed : int
+        Of what has to be drawn.
+    progress : bool
+        Whether to show bars.
+    """
+
+    request: SelectionRequest
+    design: Design
+    space: Space
+    moments: Moments
+    draws: int
+    seed: int
+    progress: bool
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The fields of `dpreg.study.results.Study` that no setting changes."""
+        design, space, request = self.design, self.space, self.request
+        return {
+            "formula": design.formula,
+            "response": design.response.name,
+            "kept": design.keep,
+            "candidates": space.units,
+            "n_models": space.size,
+            "neighbors": request.protection.neighbors,
+            "contributions": request.protection.contributions,
+            "units": request.units,
+            "hierarchy": request.hierarchy,
+            "max_terms": request.max_terms,
+            "rows": self.moments.rows,
+        }
+
+    def rsquared(self, models: Bools) -> Floats:
+        """Return the R-squared of each model's least squares fit, (K,)."""
+        return rsquared(self.space.columns(models), self.design, self.moments)
+
+    def best_by_bic(self) -> Units:
+        """Return the units that least squares with BIC chooses: of all models, or by steps."""
+        if self.space.size > _LISTED:
+            return bic_by_steps(self.space, self.moments)
+        models = self.space.models()
+        best, _ = bic_choice(self.space.columns(models), self.design, self.moments)
+        return tuple(np.flatnonzero(models[best]))
+
+    def tallied(
+        self, drawn: Sequence[Sequence[Outcome]], bic: Outcome, more: Iterable[Outcome] = ()
+    ) -> tuple[list[Outcome], Bools, Floats]:
+        """Return the outcomes that were drawn, under BIC, or named; as sets (K, m, q); shares."""
+        distinct = sorted({bic, *more, *(one for own in drawn for one in own)})
+        place, shares = {one: k for k, one in enumerate(distinct)}, []
+        for own in drawn:
+            counts = np.bincount([place[one] for one in own], minlength=len(distinct))
+            shares.append(counts / len(own))
+        size = len(self.space.units)
+        sets = [_table(part, size) for part in zip(*distinct, strict=True)]
+        return distinct, np.stack(sets, axis=1), np.stack(shares, axis=1)
 
 
 def _table(units: Sequence[Iterable[int]], size: int) -> Bools:
@@ -95,15 +152,16 @@ class _Case:
     """A setting at its radius: what a mechanism compares."""
 
     setting: Setting
+    mechanism: str
     problem: Problem
     contest: Contest
     rate: Fraction
 
-    def tree(self, space: Space, rate: Fraction, mechanism: str | None = None) -> Tree:
+    def tree(self, space: Space, rate: Fraction, mechanism: str) -> Tree:
         return Tree(
             self.problem,
             space,
-            mechanism=mechanism or self.setting.mechanism,
+            mechanism=mechanism,
             t=rate,
             phi_int=self.contest.phi,
             psi_int=self.contest.psi,
@@ -111,52 +169,21 @@ class _Case:
         )
 
 
-def study(
-    requests: Sequence[SelectionRequest],
-    schema: object,
-    reader: Reader,
-    *,
-    draws: int,
-    seed: int,
-    progress: bool,
+def study_paper(
+    studied: Studied, requests: Sequence[SelectionRequest], prepared: Sequence[Preparation]
 ) -> SelectionStudy:
-    """Compute the law of the drawn model for each request; the requests share formula and space."""
-    bounds = Schema.from_any(schema)
-    prepared = [prepare(request, bounds, reader) for request in requests]
-    first = requests[0]
-    if unbounded := prepared[0].unbounded:
-        raise ArgumentError(
-            f"a study buys no bounds: declare those of {', '.join(unbounded)} in the schema."
-        )
-    design = design_of(first, prepared[0].schema)
-    space = space_of(first, design)
-    listed = _is_listed(requests, space)
-    moments = run.read_rows(first, design, reader).selecting
-    problems = {request.rho: Problem(moments, request.rho) for request in requests}
-    cases = [
-        _case(request, preparation, problems[request.rho], space, moments)
-        for request, preparation in zip(requests, prepared, strict=True)
-    ]
-    shown = bar(cases, unit=" settings", shown=progress)
-    if listed:
-        models = space.models()
-        scores, fits = _fits(cases, models, design, space, moments)
-        chances = np.empty((len(models), len(cases)))
-        chosen = np.empty(len(cases), dtype=np.int64)
-        for s, case in enumerate(shown):
-            totals = case.contest.totals(scores[case.problem.rho], models, space)
-            chosen[s] = int(totals.argmin())
-            chances[:, s] = selection_probabilities(totals, case.rate, case.setting.mechanism)
-        bic, fit = bic_choice(space.columns(models), design, moments)
-        law = Law(models, chances, fits, chosen, bic, fit, None)
-    else:
-        law = _drawn_law(shown, cases, design, space, moments, draws, seed)
+    """Compute the law of the drawn model for each request."""
+    problems = {one.rho: Problem(studied.moments, one.rho) for one in requests}
+    both = zip(requests, prepared, strict=True)
+    cases = [_case(one, settled, problems[one.rho], studied) for one, settled in both]
+    made = _listed_law if is_listed(requests, studied.space) else _drawn_law
+    law, chosen = made(cases, studied)
     settings = tuple(case.setting for case in cases)
-    facts = _facts(design, space, first)
-    return SelectionStudy(**facts, rows=moments.rows, settings=settings, law=law)
+    return SelectionStudy(**studied.facts, settings=settings, law=law, chosen=chosen)
 
 
-def _is_listed(requests: Sequence[SelectionRequest], space: Space) -> bool:
+def is_listed(requests: Sequence[SelectionRequest], space: Space) -> bool:
+    """Whether all models are listed; refuse what would not fit into memory."""
     size, engine = space.size, requests[0].engine
     if engine == "auto":
         laplace = any(request.mechanism == "laplace" for request in requests)
@@ -170,75 +197,65 @@ def _is_listed(requests: Sequence[SelectionRequest], space: Space) -> bool:
 
 
 def _case(
-    request: SelectionRequest,
-    preparation: Preparation,
-    problem: Problem,
-    space: Space,
-    moments: Moments,
+    request: SelectionRequest, preparation: Preparation, problem: Problem, studied: Studied
 ) -> _Case:
-    sigma2 = request.sigma2
-    tuning = run.Tuning(
-        rho=request.rho,
-        sigma2=sigma2 / request.clip**2 if isinstance(sigma2, Fraction) else None,
-        # Where n is private dp_select uses a noisy count: here it is taken at its true value.
-        rows=moments.rows,
-    )
+    sigma2, unit, moments = request.sigma2, request.clip**2, studied.moments
+    # Where n is private dp_select uses a noisy count: here it is taken at its true value.
+    given = sigma2 / unit if isinstance(sigma2, Fraction) else None
+    tuning = run.Tuning(rho=request.rho, sigma2=given, rows=moments.rows)
     contest = run.contest_of(request, preparation, tuning, problem, moments)
-    phi, psi = run.penalties(request, preparation, tuning, contest, space)
-    mechanism = preparation.draws.mechanism
-    setting = Setting(
-        eps=request.budget.eps,
-        radius=request.rho * request.clip,
-        penalty=request.penalty,
-        mechanism=mechanism,
-        phi=phi * request.clip**2,
-        psi=psi * request.clip**2,
-    )
+    phi, psi = run.penalties(request, preparation, tuning, contest, studied.space)
+    price, mechanism = request.penalty, preparation.draws.mechanism
+    told = price if isinstance(price, str) else float(price)
+    key = float(request.budget.eps), float(request.rho * request.clip), told, mechanism
     rate = effective_t(preparation.draws.eps_each, contest.score_range.width, mechanism)
-    return _Case(setting, problem, contest.priced(phi, psi, space), rate)
+    priced = contest.priced(phi, psi, studied.space)
+    return _Case(Setting(key, phi * unit, psi * unit), mechanism, problem, priced, rate)
 
 
-def _drawn_law(
-    shown: Iterable[_Case],
-    cases: Sequence[_Case],
-    design: Design,
-    space: Space,
-    moments: Moments,
-    draws: int,
-    seed: int,
-) -> Law:
+def _listed_law(cases: Sequence[_Case], studied: Studied) -> tuple[Law, Ints]:
+    """Compute the law of each case over all models, and its choice without noise."""
+    space = studied.space
+    models = space.models()
+    scores, fits = _fits(cases, models, studied)
+    chances, chosen = np.empty(fits.shape), np.empty(len(cases), dtype=np.int64)
+    for s, case in enumerate(bar(cases, unit=" settings", shown=studied.progress)):
+        totals = case.contest.totals(scores[case.problem.rho], models, space)
+        chosen[s] = int(totals.argmin())
+        chances[:, s] = selection_probabilities(totals, case.rate, case.mechanism)
+    bic, fit = bic_choice(space.columns(models), studied.design, studied.moments)
+    return Law(models, chances, fits, bic, fit), chosen
+
+
+def _drawn_law(cases: Sequence[_Case], studied: Studied) -> tuple[Law, Ints]:
     """Estimate the law of each case from draws of the tree."""
-    rng = np.random.default_rng(seed)
-    found: list[list[tuple[int, ...]]] = []
-    best: list[tuple[int, ...]] = []
-    for case in shown:
-        bits, tree = Bits(rng), case.tree(space, case.rate)
-        found.append([tree.draw(bits).units for _ in range(draws)])
-        best.append(case.tree(space, _NOISELESS, "permute-and-flip").draw(bits).units)
-    bic_units = bic_by_steps(space, moments)
-    distinct = sorted({*best, bic_units, *(units for drawn in found for units in drawn)})
-    place = {units: i for i, units in enumerate(distinct)}
-    models, bic = _table(distinct, len(space.units)), place[bic_units]
-    counts = np.zeros((len(distinct), len(cases)), dtype=np.int64)
-    for s, drawn in enumerate(found):
-        np.add.at(counts[:, s], [place[units] for units in drawn], 1)
-    chosen = np.array([place[units] for units in best], dtype=np.int64)
-    _, fits = _fits(cases, models, design, space, moments)
-    fit = bic_choice(space.columns(models[bic : bic + 1]), design, moments)[1]
-    return Law(models, counts / draws, fits, chosen, bic, fit, draws)
+    rng, space = np.random.default_rng(studied.seed), studied.space
+    found: list[list[Outcome]] = []
+    best: list[Outcome] = []
+    for case in bar(cases, unit=" settings", shown=studied.progress):
+        bits, tree = Bits(rng), case.tree(space, case.rate, case.mechanism)
+        found.append([(tree.draw(bits).units,) for _ in range(studied.draws)])
+        best.append((case.tree(space, _NOISELESS, "permute-and-flip").draw(bits).units,))
+    bic = (studied.best_by_bic(),)
+    distinct, sets, shares = studied.tallied(found, bic, best)
+    models, at = sets[:, 0], distinct.index(bic)
+    fits, chosen = _fits(cases, models, studied)[1], np.array([distinct.index(one) for one in best])
+    own = float(studied.rsquared(models[at : at + 1])[0])
+    return Law(models, shares, fits, at, own, studied.draws), chosen
 
 
 def _fits(
-    cases: Sequence[_Case], models: Bools, design: Design, space: Space, moments: Moments
+    cases: Sequence[_Case], models: Bools, studied: Studied
 ) -> tuple[dict[Fraction, Ints], Floats]:
     """Return scores by radius, and each model's R-squared within each case's radius, (K, S).
 
     Scores are floors, so that half a unit more is right in the mean.
     """
-    problems, columns = {case.problem.rho: case.problem for case in cases}, space.columns(models)
+    problems = {case.problem.rho: case.problem for case in cases}
+    columns = studied.space.columns(models)
     scores = {rho: problem.scores(columns) for rho, problem in problems.items()}
-    total = _total_squares(design, moments)
-    squares = float(moments.as_float()[-1, -1])
+    total = _total_squares(studied.design, studied.moments)
+    squares = float(studied.moments.as_float()[-1, -1])
     fits = {
         rho: 1 - (squares + (scores[rho] + 0.5) * float(problem.grid)) / total
         for rho, problem in problems.items()
@@ -249,75 +266,46 @@ def _fits(
 # ---- looks ---------------------------------------------------------------------------------------
 
 
-def simulate_choices(
-    settings: Sequence[tuple[SelectionRequest, LookPlan]],
-    design: Design,
-    space: Space,
-    reader: Reader,
-    *,
-    draws: int,
-    seed: int,
-    progress: bool,
+def study_looks(
+    studied: Studied, reader: Reader, settings: Sequence[tuple[SelectionRequest, LookPlan]]
 ) -> AdaptiveStudy:
-    """Make the looks `draws` times under each setting, and choose from each.
+    """Make the looks again and again under each setting, and choose from each.
 
-    Parameters
-    ----------
-    settings : sequence of (SelectionRequest, LookPlan)
-        They share formula and space.
-    design : Design
-    space : Space
-    reader : Reader
-        Of rows that can be read again: three or four passes a draw.
-    draws, seed : int
-    progress : bool
-        Whether to show a bar over the draws.
+    The reader's rows can be read again: three or four passes a draw.
     """
-    (moments,) = read_moments(reader, design)
-    units = bic_by_steps(space, moments)
-    if space.size <= _LISTED:
-        models = space.models()
-        units = tuple(np.flatnonzero(models[bic_choice(space.columns(models), design, moments)[0]]))
-    bic = _table([units], len(space.units))
-    drawing, drawn = bar(total=len(settings) * draws, unit=" draws", shown=progress), []
+    total = len(settings) * studied.draws
+    drawing = bar(total=total, unit=" draws", shown=studied.progress)
+    drawn, keys = [list[Outcome]() for _ in settings], []
     for place, (request, plan) in enumerate(settings):
-        rng, told = np.random.default_rng([seed, place]), []
-        for _ in range(draws):
-            told.append(_choose(request, plan, design, space, reader, rng))
+        rng, budget = np.random.default_rng([studied.seed, place]), request.budget
+        keys.append((float(budget.eps), float(budget.delta), plan.mechanism))
+        for _ in range(studied.draws):
+            drawn[place].append(_choose(request, plan, studied, reader, rng))
             drawing.update()
-        reported, best, grouped = (_table(own, bic.size) for own in zip(*told, strict=True))
-        models, back = np.unique(best, axis=0, return_inverse=True)
-        fits = rsquared(space.columns(models), design, moments)
-        drawn.append(Drawn(reported, best, grouped, fits[back.ravel()]))
     drawing.close()
-    budgets = [(request.budget, plan.mechanism) for request, plan in settings]
-    return AdaptiveStudy(
-        **_facts(design, space, settings[0][0]),
-        rows=moments.rows,
-        settings=tuple((budget.eps, budget.delta, noise) for budget, noise in budgets),
-        draws=draws,
-        drawn=tuple(drawn),
-        held=bic[0],
-        bic_rsquared=float(rsquared(space.columns(bic), design, moments)[0]),
-    )
+    units = studied.best_by_bic()
+    bic: Outcome = (units, units, ())
+    distinct, outcomes, shares = studied.tallied(drawn, bic)
+    fits, at = studied.rsquared(outcomes[:, 1]), distinct.index(bic)
+    law = Law(outcomes, shares, fits[:, None], at, float(fits[at]), studied.draws)
+    return AdaptiveStudy(**studied.facts, settings=tuple(map(Setting, keys)), law=law)
 
 
 def _choose(
     request: SelectionRequest,
     plan: LookPlan,
-    design: Design,
-    space: Space,
+    studied: Studied,
     reader: Reader,
     rng: np.random.Generator,
-) -> tuple[tuple[int, ...], ...]:
+) -> Outcome:
     """Look once with seeded noise; return the terms found, those fitted, and those of groups."""
-    account = Account(request.protection, request.budget, rng)
+    account, design = Account(request.protection, request.budget, rng), studied.design
     opened = plan.open(account)
     account.charge(None, "a study")
     described = Described(tuple(range(1, len(design.columns))), levels=design.levels)
     seen = look(Table(reader, design, described, opened), Linear())
     alpha = float(request.false_inclusions)
-    choice = choose(laws_for_choice(seen), space, false_inclusions=alpha)
+    choice = choose(laws_for_choice(seen), studied.space, false_inclusions=alpha)
     return choice.found, choice.model, tuple(unit for group in choice.groups for unit in group)
 
 

@@ -32,22 +32,28 @@ Tested in `tests/study/test_simulation.py` and `tests/study/test_batched.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 import pandas as pd
 
 from dpreg.arrays import Bools, Floats, Ints
-from dpreg.errors import ArgumentError, shown
-from dpreg.results.summary import Facts, Grid, Paragraph, Printed, Summary
+from dpreg.errors import ArgumentError
+from dpreg.planning.facts import checked_fields, sized
+from dpreg.planning.pages import Columns, grid
+from dpreg.privacy.budget import exact
+from dpreg.privacy.mechanisms.choice import MECHANISMS
+from dpreg.privacy.protection import NEIGHBORS
+from dpreg.request import Arguments, checked, choice, count, inclusions, optional, truth
+from dpreg.results.summary import Facts, Paragraph, Printed, Summary
 from dpreg.running import bar
 from dpreg.selection.probabilities import panels, useless_term_penalty
 from dpreg.selection.scoring import candidates as constrained
-from dpreg.study.results import SIMULATED, left_out, marked, share
+from dpreg.study.results import SIMULATED, left_out, marked, plain, share
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,7 +61,14 @@ if TYPE_CHECKING:
 OBSERVED: Final = "observed"
 """The bound r = max |y| of each data set, as in the paper; the privacy budget does not cover it."""
 KEYS: Final = ["n", "bound", "radius", "eps", "mechanism", "neighbors", "scale"]
+_MOST_COLUMNS: Final = 12  # work
 _NEAR: Final = 0.9  # by definition: of the best chance, where a penalty counts as one that does
+_BEST: Final[Columns] = {
+    "penalty/n": ("best\nphi/n", plain),
+    "right": ("P(right)", share),
+    "se": ("se", ".4f"),
+    "wide": ("wide", share),
+}
 _SHOWN: Final = 40
 """Settings of a page."""
 _TOGETHER: Final = 16  # work: data sets that one block-diagonal problem holds
@@ -66,43 +79,78 @@ _NONE: Final = 1e-18  # precision: what moves no product
 _EDGES: Final = (0.0, 2.0**-9, 2.0**-6, 2.0**-4, 2.0**-3, 2.0**-2, 2.0**-1)
 
 
-@dataclass(frozen=True, slots=True)
+def several(value: Any, name: str) -> tuple[Any, ...]:
+    """Return the values of a varied argument; one value stands for itself."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return (value,)
+    values = tuple(np.atleast_1d(value)) if isinstance(value, np.ndarray) else tuple(value)
+    if not values:
+        raise ArgumentError(f"{name} must hold at least one value.")
+    return values
+
+
+def size_or_zero(value: Any, name: str) -> float:
+    """Return 0, or a number whose products with others stay in float64."""
+    return 0.0 if exact(value, name) == 0 else sized(value, name, signed=True)
+
+
+def _each(value: Any, name: str, check: Callable[..., Any], *rest: Any) -> tuple[Any, ...]:
+    """Return the values of a varied argument, each as `check` returns it."""
+    return tuple(check(one, name, *rest) for one in several(value, name))
+
+
+def _size(value: Any, name: str) -> Fraction:
+    """Return a positive number, exactly, whose products with others stay in float64."""
+    sized(value, name)
+    return exact(value, name)
+
+
+def _bound(value: Any, name: str) -> Fraction | str:
+    return OBSERVED if isinstance(value, str) and value == OBSERVED else _size(value, name)
+
+
+def _parts(value: Any, name: str) -> tuple[float, ...]:
+    parts = np.linspace(0, 0.5, 51) if value is None else _each(value, name, size_or_zero)
+    if min(parts) < 0:
+        raise ArgumentError(f"{name} must be at least 0.")
+    return tuple(map(float, parts))
+
+
+def _coefficients(value: Any, name: str) -> Floats:
+    if isinstance(value, Mapping):
+        raise ArgumentError(f"{name} must be a sequence of numbers, without names.")
+    numbers = _each(value, name, size_or_zero)
+    if len(numbers) > _MOST_COLUMNS:
+        raise ArgumentError(f"{name} must hold 1 to {_MOST_COLUMNS} coefficients.")
+    return np.array(numbers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationDesign:
-    """What is simulated and compared.
+    """What is simulated and compared: the arguments of `dpreg.simulation_study`, checked."""
 
-    Attributes
-    ----------
-    beta : float64 array, shape (p,)
-    sigma : float
-        Standard deviation of the normal errors.
-    sizes : tuple of int
-        Numbers of rows n.
-    radii, eps : tuple of Fraction
-    fractions : tuple of float
-        Penalties phi as parts of n.
-    false_inclusions : Fraction or None
-        Where given, ``penalty="auto"`` is tried as well.
-    mechanisms, neighbors, scales : tuples of str
-    bounds : tuple of Fraction or "observed"
-    empty : bool
-        Whether the model without any column counts (2**p models, else 2**p - 1).
-    datasets, seed : int
-    """
+    beta: Floats = checked(_coefficients)
+    sigma: float = checked(sized)
+    n: tuple[int, ...] = checked(_each, count)
+    radius: tuple[Fraction, ...] = checked(_each, _size)
+    eps: tuple[Fraction, ...] = checked(_each, _size)
+    penalty: tuple[float, ...] = checked(_parts)
+    false_inclusions: Fraction | None = checked(optional, inclusions)
+    mechanism: tuple[str, ...] = checked(_each, choice, MECHANISMS)
+    neighbors: tuple[str, ...] = checked(_each, choice, NEIGHBORS)
+    scale: tuple[str, ...] = checked(_each, choice, ("range", "paper"))
+    bound: tuple[Fraction | str, ...] = checked(_each, _bound)
+    empty: bool = checked(truth)
+    datasets: int = checked(count, 2)
+    seed: int = checked(count, 0)
 
-    beta: Floats
-    sigma: float
-    sizes: tuple[int, ...]
-    radii: tuple[Fraction, ...]
-    eps: tuple[Fraction, ...]
-    fractions: tuple[float, ...]
-    false_inclusions: Fraction | None
-    mechanisms: tuple[str, ...]
-    neighbors: tuple[str, ...]
-    scales: tuple[str, ...]
-    bounds: tuple[Fraction | str, ...]
-    empty: bool
-    datasets: int
-    seed: int
+    @classmethod
+    def of(cls, call: Arguments) -> SimulationDesign:
+        """Check the arguments of a call."""
+        design = cls(**checked_fields(cls, call))
+        if not (design.empty or design.beta.any()):
+            raise ArgumentError("beta must not be all zero unless empty=True.")
+        return design
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +176,11 @@ def simulate(design: SimulationDesign, n: int, bound: Fraction | str) -> DataSet
     The same seed gives the same rows whatever the bound, so that bounds are compared on one sample.
     """
     rng = np.random.default_rng([design.seed, n])
-    p, count = len(design.beta), design.datasets
-    gram, cross, largest = np.empty((count, p, p)), np.empty((count, p)), np.empty(count)
+    p, sets = len(design.beta), design.datasets
+    gram, cross, largest = np.empty((sets, p, p)), np.empty((sets, p)), np.empty(sets)
     step = max(1, _ROWS // (n * p))
-    for start in range(0, count, step):
-        part = slice(start, min(start + step, count))
+    for start in range(0, sets, step):
+        part = slice(start, min(start + step, sets))
         x = rng.uniform(-1.0, 1.0, size=(part.stop - start, n, p))
         y = x @ design.beta + design.sigma * rng.standard_normal((part.stop - start, n))
         largest[part] = np.abs(y).max(axis=1)
@@ -155,10 +203,10 @@ def scores(data: DataSets, models: Bools, radius: float) -> Floats:
 
     Several data sets make one block-diagonal problem, of which each model sees one block.
     """
-    count, p = data.cross.shape
-    out = np.empty((count, len(models)))
-    for start in range(0, count, _TOGETHER):
-        blocks = range(start, min(start + _TOGETHER, count))
+    sets, p = data.cross.shape
+    out = np.empty((sets, len(models)))
+    for start in range(0, sets, _TOGETHER):
+        blocks = range(start, min(start + _TOGETHER, sets))
         size = len(blocks) * p
         gram = np.zeros((size, size))
         columns = np.zeros((len(blocks) * len(models), size), dtype=np.bool_)
@@ -188,17 +236,17 @@ def rates(bound: Floats, radius: float, eps: float, neighbors: str, scale: str) 
     return np.asarray(eps / (rows * w * bound**2))
 
 
-def run(design: SimulationDesign, *, progress: bool = False) -> pd.DataFrame:
+def proportions(design: SimulationDesign, *, progress: bool = False) -> pd.DataFrame:
     """Return the proportions of all settings, one a row."""
     models, found = all_models(len(design.beta), design.empty), list[pd.DataFrame]()
     right = int(np.flatnonzero((models == (design.beta != 0)).all(axis=1))[0])
     order = np.r_[right, np.delete(np.arange(len(models)), right)]
     extra = models.sum(axis=1)[order] - models[right].sum()
-    total = len(design.sizes) * len(design.bounds) * len(design.radii)
+    total = len(design.n) * len(design.bound) * len(design.radius)
     shown = bar(total=total, unit=" (n, bound, radius)", shown=progress)
-    for n, bound in product(design.sizes, design.bounds):
+    for n, bound in product(design.n, design.bound):
         data = simulate(design, n, bound)
-        for radius in map(float, design.radii):
+        for radius in map(float, design.radius):
             gaps = scores(data, models, radius)[:, order]
             gaps = gaps - gaps[:, :1]
             labels = {"n": n, "bound": bound if isinstance(bound, str) else float(bound)}
@@ -213,14 +261,14 @@ def _proportions(
     design: SimulationDesign, n: int, radius: float, data: DataSets, gaps: Floats, extra: Ints
 ) -> Iterator[dict[str, object]]:
     """Yield the other columns of each setting."""
-    phi = n * np.array(design.fractions)
+    phi = n * np.array(design.penalty)
     priced = gaps[:, None, :] + phi[:, None] * extra
     noiseless = (priced[:, :, 1:] > 0).all(axis=2).mean(axis=0)
     for eps, mechanism, neighbors, scale in product(
-        design.eps, design.mechanisms, design.neighbors, design.scales
+        design.eps, design.mechanism, design.neighbors, design.scale
     ):
         t = rates(data.bound, radius, float(eps), neighbors, scale)
-        charges: list[float | str] = list(design.fractions)
+        charges: list[float | str] = list(design.penalty)
         stacked, reference = t[:, None, None] * priced, list(noiseless)
         if (alpha := design.false_inclusions) is not None:
             # t psi depends on the number of units alone.
@@ -259,8 +307,6 @@ def target_probability(gaps: Floats, mechanism: str) -> Floats:
     -------
     float64 array, shape (N,)
     """
-    if mechanism not in _LAWS:
-        raise ArgumentError(f"unknown mechanism {mechanism!r}.")
     parts = np.split(gaps, range(_CHUNK, len(gaps), _CHUNK))
     return np.concatenate([_LAWS[mechanism](np.clip(part, -_FAR, _FAR)) for part in parts])
 
@@ -270,8 +316,7 @@ def _exponential(gaps: Floats) -> Floats:
 
 
 def _permute_and_flip(gaps: Floats) -> Floats:
-    count = gaps.shape[1]
-    u, weights = panels((0.0, 1.0), max(2, -(-count // 2)))
+    u, weights = panels((0.0, 1.0), max(2, -(-gaps.shape[1] // 2)))
     p = np.exp(gaps.min(axis=1, keepdims=True) - gaps)
     product = np.ones((len(gaps), len(u)))
     for rival in p.T[1:]:
@@ -331,14 +376,12 @@ class SimulationStudy(Printed):
         ``wide`` is the part of the tried interval of penalties where the chance is at least nine
         tenths of the best one's.
         """
-        table = self._numeric
-        rows = []
-        for key, group in table.groupby(KEYS, sort=False):
-            top = group.iloc[int(group["right"].to_numpy().argmax())]
-            wide = float((group["right"] >= _NEAR * top["right"]).mean())
-            rows.append((*key, top["penalty/n"], top["right"], top["se"], wide))
-        columns = [*KEYS, "penalty/n", "right", "se", "wide"]
-        return marked(pd.DataFrame(rows, columns=columns).set_index(KEYS), SIMULATED)
+        numbers = self.proportions[self.proportions["penalty/n"] != "auto"]
+        table = numbers.astype({"penalty/n": float}).reset_index(drop=True)
+        groups = table.groupby(KEYS, sort=False)["right"]
+        near = (table["right"] >= _NEAR * groups.transform("max")).groupby(groups.ngroup()).mean()
+        top = table.loc[groups.idxmax()].set_index(KEYS)[["penalty/n", "right", "se"]]
+        return marked(top.assign(wide=near.to_numpy()), SIMULATED)
 
     @property
     def auto(self) -> pd.DataFrame:
@@ -354,7 +397,7 @@ class SimulationStudy(Printed):
 
         Best chances with the observed maximum and with each public bound, side by side.
         """
-        if OBSERVED not in self.design.bounds or len(self.design.bounds) < 2:
+        if OBSERVED not in self.design.bound or len(self.design.bound) < 2:
             raise ArgumentError('this needs bound=("observed", a public number).')
         table = self.best["right"].unstack("bound")
         for bound in [name for name in table.columns if name != OBSERVED]:
@@ -369,14 +412,10 @@ class SimulationStudy(Printed):
         penalty : {"best", "auto"}
             The best number that was tried, or "auto".
         """
-        if penalty not in ("best", "auto"):
-            raise ArgumentError(f'penalty must be "best" or "auto"; got {shown(penalty)}.')
+        choice(penalty, "penalty", ("best", "auto"))
         frame = (self.best if penalty == "best" else self.auto)["right"]
-        single = [name for name in KEYS if name != "eps" and self._values(name) == 1]
-        rows = frame.reset_index().drop(columns=single)
-        names = [name for name in KEYS if name not in (*single, "eps")] or ["mechanism"]
-        if "mechanism" not in rows and names == ["mechanism"]:
-            rows["mechanism"] = self.design.mechanisms[0]
+        names = [name for name in self._varied if name != "eps"] or ["mechanism"]
+        rows = frame.reset_index()
         made = rows.pivot_table(index=names, columns="eps", values="right", sort=False)
         return marked(made, SIMULATED)
 
@@ -403,8 +442,8 @@ class SimulationStudy(Printed):
     def summary(self) -> Summary:
         """Return the printable page of the study."""
         design, frame = self.design, self.best.reset_index()
-        varied = [key for key in KEYS if self._values(key) > 1] or ["n"]
-        models, rows = 2 ** len(design.beta) - (not design.empty), frame.head(_SHOWN)
+        varied = self._varied or ["n"]
+        models = 2 ** len(design.beta) - (not design.empty)
         facts = Facts(
             (
                 ("Data sets", str(design.datasets)),
@@ -413,23 +452,14 @@ class SimulationStudy(Printed):
             ),
             (
                 ("Settings", f"{len(self.proportions):,}"),
-                ("Penalties/n", f"{min(design.fractions):g} to {max(design.fractions):g}"),
+                ("Penalties/n", f"{min(design.penalty):g} to {max(design.penalty):g}"),
                 ("Probabilities", "exact per data set"),
             ),
         )
-        lines = tuple(
-            (
-                *(row[key] if isinstance(row[key], str) else f"{row[key]:g}" for key in varied),
-                f"{row['penalty/n']:g}",
-                share(float(row["right"])),
-                f"{row['se']:.4f}",
-                share(float(row["wide"])),
-            )
-            for _, row in rows.iterrows()
-        )
         sides = "".join("l" if isinstance(frame[key].iloc[0], str) else "r" for key in varied)
-        headers = (*varied, "best\nphi/n", "P(right)", "se", "wide")
-        grid = Grid(headers, lines, f"{sides}rrrr", "The best penalty of each setting")
+        columns: Columns = {key: (key, plain) for key in varied}
+        title = "The best penalty of each setting"
+        best = grid(frame.head(_SHOWN), columns | _BEST, f"{sides}rrrr", title)
         reading = Paragraph(
             "Reading",
             "P(right) is the chance that the drawn model is the true one, averaged over the "
@@ -438,7 +468,7 @@ class SimulationStudy(Printed):
         )
         cut = left_out(len(frame), _SHOWN, ".best")
         title = f"Simulation study: {self._beta}"
-        return Summary(title, SIMULATED, (facts, grid, reading, *cut))
+        return Summary(title, SIMULATED, (facts, best, reading, *cut))
 
     def __repr__(self) -> str:
         """Say what it is."""
@@ -452,9 +482,5 @@ class SimulationStudy(Printed):
         return f"beta = ({', '.join(f'{b:g}' for b in self.design.beta)})"
 
     @property
-    def _numeric(self) -> pd.DataFrame:
-        numbers = self.proportions[self.proportions["penalty/n"] != "auto"]
-        return numbers.astype({"penalty/n": float})
-
-    def _values(self, key: str) -> int:
-        return int(self.proportions[key].nunique())
+    def _varied(self) -> list[str]:
+        return [key for key in KEYS if self.proportions[key].nunique() > 1]

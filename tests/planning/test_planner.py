@@ -200,7 +200,7 @@ def test_the_page_says_what_was_assumed_and_that_no_data_were_used():
         ({"method": PCLS(draws=3)}, "a plan is of one draw"),
         ({"correlation": 1}, "correlation"),
         ({"correlation": -0.1}, "correlation"),
-        ({"like": {"x": [1.0]}}, "like needs a formula"),
+        ({"like": {"x": [1.0]}}, "without a formula has no like"),
     ],
 )
 def test_bad_arguments_are_named(changes, message):

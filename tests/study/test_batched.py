@@ -5,7 +5,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpreg.errors import ArgumentError
 from dpreg.selection.probabilities import selection_probabilities
 from dpreg.study.simulation import target_probability
 
@@ -36,8 +35,3 @@ def test_chances_are_those_of_the_exact_laws(mechanism, models, spread):
 def test_hopeless_targets_have_no_chance_and_raise_nothing(mechanism):
     gaps = np.array([[0.0, -1e6, 3.0], [0.0, 1e6, 1e9]])
     np.testing.assert_allclose(target_probability(gaps, mechanism), [0, 1], atol=3e-5)
-
-
-def test_an_unknown_mechanism_is_refused():
-    with pytest.raises(ArgumentError, match="gaussian"):
-        target_probability(np.zeros((1, 2)), "gaussian")

@@ -41,7 +41,7 @@ def selection_study(result: SelectionStudy) -> dict[str, Any]:
         "frequencies": result.frequencies.to_numpy(dtype=np.float64),
         "frequency_errors": result.frequency_errors.to_numpy(dtype=np.float64),
         "agreement": result.agreement[["same score", "bic"]].to_numpy(dtype=np.float64),
-        "same_score": np.asarray(law.chosen, dtype=np.float64) + 1,
+        "same_score": np.asarray(result.chosen, dtype=np.float64) + 1,
         "bic": int(law.bic) + 1,
         "rsquared": result.relative_rsquared[["relative", "expected", "bic"]].to_numpy(np.float64),
     }
@@ -49,12 +49,12 @@ def selection_study(result: SelectionStudy) -> dict[str, Any]:
 
 def adaptive_study(result: AdaptiveStudy) -> dict[str, Any]:
     """Lay a study of selections by looks out."""
-    eps, delta, mechanism = zip(*result.settings, strict=True)
+    eps, delta, mechanism = zip(*(setting.key for setting in result.settings), strict=True)
     return {
         "privacy": result.privacy,
         "page": _page(result),
         "n_models": str(result.n_models),
-        "draws": result.draws,
+        "draws": result.law.draws,
         "candidates": result.candidates,
         "kept": result.kept,
         "settings": {
@@ -73,7 +73,7 @@ def adaptive_study(result: AdaptiveStudy) -> dict[str, Any]:
 def simulation_study(result: SimulationStudy) -> dict[str, Any]:
     """Lay a study on simulated data out."""
     design = result.design
-    leak = OBSERVED in design.bounds and len(design.bounds) > 1
+    leak = OBSERVED in design.bound and len(design.bound) > 1
     return {
         "privacy": SIMULATED,
         "page": _page(result),
@@ -89,7 +89,7 @@ def simulation_study(result: SimulationStudy) -> dict[str, Any]:
 
 def _page(result: SelectionStudy | AdaptiveStudy | SimulationStudy) -> list[dict[str, Any]]:
     """Lay out the page of a study, but for the formula, which R has in its own words."""
-    blocks = result.summary().report.blocks
+    blocks = result.summary().blocks
     return [laid_out(block) for block in blocks if getattr(block, "label", "") != "Formula"]
 
 
