@@ -17,6 +17,7 @@ import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
@@ -242,14 +243,22 @@ def with_names_of(kind: type) -> Callable[[type[_T]], type[_T]]:
     def given(owner: type[_T]) -> type[_T]:
         for name, held in inspect.getmembers(kind, lambda x: callable(x) or type(x) is property):
             if not name.startswith("_") and not hasattr(owner, name):
-                setattr(owner, name, _of_fit(name, held.__doc__))
+                setattr(owner, name, _of_fit(name, held))
         return owner
 
     return given
 
 
-def _of_fit(name: str, told: str | None) -> property:
-    return property(lambda result: getattr(result._fitted(name), name), doc=told)
+def _of_fit(name: str, held: Any) -> Any:
+    """Return the same property, or method, of what `_fitted` returns: types and text are kept."""
+    if isinstance(held, property):
+        return property(wraps(held.fget)(lambda result: getattr(result._fitted(name), name)))  # type: ignore[arg-type]
+
+    @wraps(held)
+    def called(result: Any, *given: Any, **named: Any) -> Any:
+        return getattr(result._fitted(name), name)(*given, **named)
+
+    return called
 
 
 @dataclass(frozen=True, slots=True)
