@@ -175,17 +175,12 @@ def _minimum(
 ) -> Cost:
     """The draw of b, the determinants, and where the search stopped."""
     drawn, spread = next(draws), next(draws)
-    d, square, penalty = len(made.noise), made.reach_squared, float(made.penalty)
+    d, penalty = len(made.noise), float(made.penalty)
     unit = 2 / max(cell.denominator for cell in made.noise)
-    if made.given is None:
-        assert asked.relation == "replace-one"
-        top = float(made.rows.y.max()) if made.loss.counts else 1.0
-        pull = max(top, made.loss.top) * math.sqrt(square)
-        bent = (max(top, made.loss.top) if made.loss.counts else 0.25) * square
-    else:  # residuals cut to [-1, 1], with weights: all rows have gradients of one length
-        lengths = np.linalg.norm(made.rows.x, axis=1)
-        pull, bent = float((made.given * lengths).max()), square
-        assert (made.given * lengths**2).max() <= square * (1 + 1e-9)
+    # Residuals cut to [-1, 1], with weights: all rows have gradients of one length.
+    lengths, square = np.linalg.norm(made.rows.x, axis=1), made.rows.location.radius**2
+    pull, bent = float((made.rows.weights * lengths).max()), square
+    assert (made.rows.weights * lengths**2).max() <= square * (1 + 1e-9)
     reach = asked.rows * asked.k * pull
     apart = 2 * float(tolerance) / penalty * 2**places + math.sqrt(d)
     losses = (
