@@ -59,7 +59,7 @@
 #' @export
 sample_aggregate <- function(estimator, data, eps, delta = 0, bounds, blocks = NULL,
                              correct_bias = TRUE, aggregation = "auto", neighbors = "replace-one",
-                             contributions = 1, person = NULL, by = NULL, schema = NULL, timeout = NULL,
+                             contributions = NULL, person = NULL, by = NULL, schema = NULL, timeout = NULL,
                              noise = NULL, budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL, ...) {
   no_more(...)
   call <- match.call()

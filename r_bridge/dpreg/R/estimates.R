@@ -35,7 +35,7 @@ NULL
 #' @rdname dp_mean
 #' @export
 dp_mean <- function(x, data = NULL, eps, delta = 0, bounds = NULL, schema = NULL, subset = NULL,
-                    neighbors = "replace-one", contributions = 1, person = NULL, by = NULL, complete = FALSE,
+                    neighbors = "replace-one", contributions = NULL, person = NULL, by = NULL, complete = FALSE,
                     noise = NULL, budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL, ...) {
   no_more(...)
   tested <- row_test(match.call(), parent.frame())
@@ -47,7 +47,7 @@ dp_mean <- function(x, data = NULL, eps, delta = 0, bounds = NULL, schema = NULL
 #' @rdname dp_mean
 #' @export
 dp_quantile <- function(x, data = NULL, q, eps, bounds = NULL, schema = NULL, subset = NULL,
-                        neighbors = "replace-one", contributions = 1, person = NULL, by = NULL, complete = FALSE,
+                        neighbors = "replace-one", contributions = NULL, person = NULL, by = NULL, complete = FALSE,
                         alpha = 0.05, budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL, ...) {
   no_more(...)
   tested <- row_test(match.call(), parent.frame())
@@ -68,7 +68,7 @@ dp_quantile <- function(x, data = NULL, q, eps, bounds = NULL, schema = NULL, su
 #' @rdname dp_mean
 #' @export
 dp_histogram <- function(x, data = NULL, eps, delta = 0, bounds = NULL, bins = "private",
-                         schema = NULL, subset = NULL, neighbors = "replace-one", contributions = 1, person = NULL, by = NULL,
+                         schema = NULL, subset = NULL, neighbors = "replace-one", contributions = NULL, person = NULL, by = NULL,
                          complete = FALSE, width_share = 0.2, noise = NULL, budget = NULL, analyst = NULL,
                          progress = NULL, unsafe_seed = NULL, ...) {
   no_more(...)
@@ -81,7 +81,7 @@ dp_histogram <- function(x, data = NULL, eps, delta = 0, bounds = NULL, bins = "
 #' @rdname dp_mean
 #' @export
 dp_suffstats <- function(x, data = NULL, family = "gaussian", eps, delta = 0, bounds = NULL,
-                         schema = NULL, subset = NULL, neighbors = "replace-one", contributions = 1, person = NULL, by = NULL,
+                         schema = NULL, subset = NULL, neighbors = "replace-one", contributions = NULL, person = NULL, by = NULL,
                          complete = FALSE, noise = NULL, budget = NULL, analyst = NULL, progress = NULL,
                          unsafe_seed = NULL, ...) {
   no_more(...)
