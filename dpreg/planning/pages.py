@@ -72,6 +72,11 @@ _DASHES: Final = ("--", "-.", ":", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)))
 _MARKS: Final = ("s", "^", "D", "v", "x", "+")
 
 
+def plain(value: Any) -> str:
+    """Write a part of a setting."""
+    return value if isinstance(value, str) else f"{value:g}"
+
+
 def report(plan: Any) -> Summary:
     """Return the page of a plan."""
     facts = plan.facts

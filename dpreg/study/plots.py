@@ -13,9 +13,9 @@ import pandas as pd
 
 from dpreg.arrays import Bools, Ints
 from dpreg.errors import ArgumentError, shown
+from dpreg.planning.pages import plain
 from dpreg.request import choice, count
 from dpreg.results.plots import literal, plotting
-from dpreg.study.results import plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 from dpreg.arrays import Bools, Floats, Ints
-from dpreg.planning.pages import Columns, grid
+from dpreg.planning.pages import Columns, grid, plain
 from dpreg.request import choice, count
 from dpreg.results.summary import Block, Facts, Grid, Paragraph, Printed, Summary
 
@@ -57,11 +57,6 @@ def share(value: float) -> str:
     """Write a probability as the slides do: .85, or 1 and 0 where it rounds to them."""
     text = f"{value:.3f}"
     return {"1.000": "1", "0.000": "0"}.get(text, text.lstrip("0"))
-
-
-def plain(value: Any) -> str:
-    """Write a part of a setting."""
-    return value if isinstance(value, str) else f"{value:g}"
 
 
 _AGREEMENT: Final[Columns] = {

@@ -44,7 +44,7 @@ import pandas as pd
 from dpreg.arrays import Bools, Floats, Ints
 from dpreg.errors import ArgumentError
 from dpreg.planning.facts import checked_fields, sized
-from dpreg.planning.pages import Columns, grid
+from dpreg.planning.pages import Columns, grid, plain
 from dpreg.privacy.budget import exact
 from dpreg.privacy.mechanisms.choice import MECHANISMS
 from dpreg.privacy.protection import NEIGHBORS
@@ -53,7 +53,7 @@ from dpreg.results.summary import Facts, Paragraph, Printed, Summary
 from dpreg.running import bar
 from dpreg.selection.probabilities import panels, useless_term_penalty
 from dpreg.selection.scoring import candidates as constrained
-from dpreg.study.results import SIMULATED, left_out, marked, plain, share
+from dpreg.study.results import SIMULATED, left_out, marked, share
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
