@@ -335,3 +335,18 @@ def test_the_summary_and_the_picture():
     labels = [text.get_text() for text in result.plot("frequencies").get_legend().get_texts()]
     assert "one of several" in labels
     pyplot.close("all")
+
+
+@pytest.mark.parametrize("delta", [0, "1e-6"])
+def test_fresh_coefficients_are_those_of_the_chosen_columns_wherever_they_stand(delta):
+    rng = np.random.default_rng(2)
+    x = rng.uniform(-1, 1, (20_000, 4))
+    data = pd.DataFrame(x, columns=list("abcd"))
+    data["y"] = np.clip(0.3 * data["c"] - 0.2 * data["d"] + rng.normal(0, 0.1, len(x)), -1, 1)
+    found = dpreg.dp_select(
+        "y ~ a + b + c + d", data, eps=2, delta=delta, fit="fresh", unsafe_seed=1,
+        schema=dict.fromkeys("abcdy", (-1, 1)), method="adaptive",
+    )  # fmt: skip
+    assert found.selected == ["Intercept", "c", "d"]
+    assert found.params["c"] == pytest.approx(0.3, abs=0.05)
+    assert found.params["d"] == pytest.approx(-0.2, abs=0.05)
