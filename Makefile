@@ -118,7 +118,7 @@ pages-numbers: $(VENV)/.dpreg-test  ## run the vignettes and put right each exac
 audit: $(VENV)/.dpreg-test  ## run the privacy audits (slow)
 	$(BIN)/python -m pytest -m audit
 
-audit-calls: $(VENV)/.dpreg-test  ## print the table of docs/audited.md: the auditor on every public call (an hour of one core)
+audit-calls: $(VENV)/.dpreg-test  ## print the table of docs/audited.md: the auditor on every public call (some three hours of one core)
 	$(BIN)/python -m benchmarks.audited
 
 mutants: $(VENV)/.dpreg-test  ## apply each known mutant to a copy and see the tests kill it (an hour of one core)
