@@ -194,6 +194,10 @@ def test_ball_arithmetic_decides_where_floats_cannot(monkeypatch):
     nearer = objective.minimum(at, Fraction(1, 10**24), Fraction(0), 80)
     assert asked
     assert np.abs([(a - b) / 2.0**80 for a, b in zip(near, nearer, strict=True)]).max() < 1e-9
+    found = objective.minimum(at, Fraction(1, 10**24), Fraction(0), 160)
+    with ctx.workprec(600):
+        left = objective._length(honest(at, [arb(cell) * arb((1, -160)) for cell in found]))
+        assert bool(left <= 1.01e-24)
 
 
 def _part(eps, who=None):
