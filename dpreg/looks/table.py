@@ -260,7 +260,7 @@ class Taken(ABC):
         A, S = limits
         if before is not None and self.plan.persons:
             # Persons count as little in the score as they did in the information.
-            own = before.limits[0] ** (1 + before.together)
+            own = before.limits[0] ** 2 if before.together else before.limits[0]
             A = min(A, own * point.size / before.point.size)
         place, at = place_of(point, family, known=self.described.known, information=A, score=S)
         exact = self._sums(
