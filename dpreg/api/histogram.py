@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import Any, Final, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,9 +34,6 @@ from dpreg.privacy.budget import Budget
 from dpreg.request import Arguments, checked, count
 from dpreg.results.classic import HistogramResults
 from dpreg.sources import Integers
-
-if TYPE_CHECKING:
-    pass
 
 _MOST_BINS: Final = 10**6
 """Bins that a caller may ask for by their number: more would fill the memory, and hold noise."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from dpreg.api.arguments import OfFormula
 from dpreg.api.context import Context, Way, answered, open_table, recorded
@@ -33,9 +33,6 @@ from dpreg.request import (
 )
 from dpreg.results.glm import GLMResults
 from dpreg.results.regression import RegressionResults
-
-if TYPE_CHECKING:
-    pass
 
 METHODS = ("auto", "adaptive", "gram", "objective", "ssp", "adassp")
 _NOISES = {

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import Any, Final, Unpack
 
 import numpy as np
 
@@ -62,9 +62,6 @@ from dpreg.selection import run
 from dpreg.selection.run import design_of, prepare, space_of
 from dpreg.selection.space import Space, build_space
 from dpreg.sources.reader import Reader, showing
-
-if TYPE_CHECKING:
-    pass
 
 _MOVING: Final = (
     "The fit had not settled when terms were chosen: false_inclusions is not promised. It takes "
