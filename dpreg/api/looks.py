@@ -169,8 +169,8 @@ class FamilyModel:
     @staticmethod
     def settled(seen: Seen) -> bool:
         """Whether the fit had settled at the last look."""
-        _, moved = advance(seen.releases[-1], seen.family, seen.rows, first=False)
-        return bool(moved.step * seen.releases[-1].point.dispersion < (TUNING.longest / 2) ** 2)
+        _, length = advance(seen.releases[-1], seen.family, seen.rows, first=False)
+        return length < TUNING.longest / 2
 
 
 LookedModel: TypeAlias = LinearModel | FamilyModel

@@ -9,12 +9,14 @@ whatever the model, right or wrong:
 
 - C, the noise: that of s, and that of H times theta, (theta'P theta) P + P theta theta' P, where P
   is information_sd I, or what that became where H is an earlier look's (`Release.spread`);
-- B, what limits may have cut of the score, nothing where no row of the box reaches them:
-  the bound of `limits`, any way;
-  or, where the released tail says that few rows carry the fit, what scores beyond S come to if
-  their chance falls as the inverse square, q / (2 S ln 2), q the sum of |s_i|^2 - S^2/4 beyond S/2;
-  at chosen columns, whose limits are near, always what it comes to if that is q / (4 S), as the
-  inverse cube: few rows carry the fit where that is more than the bound;
+- B, what limits may have cut of the score, in any direction; nothing where no row of the box
+  reaches them. The look releases the tail q, the sum of |s_i|^2 - S^2/4 beyond S/2. Where N units
+  have scores beyond S/2 and the chance of more falls as the power -a of their length, q and what is
+  cut, sum (|s_i| - S)+, are
+
+      N S^2 (1 - 2^(2-a)) / (2 (a - 2))    and    N S 2^-a / (a - 1),
+
+  a = TUNING.index; their quotient times q and its noise is B;
 - D, what is not known of H: rows far out were limited in it, and where an earlier look had shown
   more it is lifted, by g_k in the directions q_k. How much was right to lift lies between 0 and
   g_k, whose square times q_k'T q_k is D's part along q_k;
@@ -51,7 +53,7 @@ from dpreg.looks.coordinates import eigen, held, pseudo
 from dpreg.looks.coordinates import inverse as inverse_of
 from dpreg.looks.described import Described
 from dpreg.looks.families import Family
-from dpreg.looks.locate import cut_score, lifted, noise_norm
+from dpreg.looks.locate import lifted, noise_norm
 from dpreg.looks.loop import Seen
 from dpreg.looks.release import Release
 from dpreg.looks.tuning import TUNING
@@ -81,8 +83,6 @@ class Law:
         Whether the link is not the identity.
     trust : float
         How much of the released M is used; the rest is phi H.
-    heavy : bool
-        Whether few rows carry the fit: the tail says so.
     bounded : (d,) array
         Inverse variance of each coefficient of (1, x) before any look.
     doubted : (k, d) array
@@ -99,7 +99,6 @@ class Law:
     rows: float
     curved: bool
     trust: float
-    heavy: bool
     bounded: Floats
     doubted: Floats
 
@@ -125,19 +124,17 @@ def law(release: Release, family: Family, rows: float, described: Described | No
         inner = inner + trust * (turned @ release.middle @ turned - inner)
         values, Q = eigen(inner)
         inner = (Q * np.clip(values, TUNING.least * phi, phi / TUNING.least)) @ Q.T
-    cut, heavy = _cut(release, phi, rows)
     return Law(
         release=release,
         information=H,
         gap=H - release.information + (0 if release.unseen is None else release.unseen),
         middle=root @ inner @ root,
-        fixed=(held(cut) ** 2 / d + held(release.score_sd) ** 2) * np.eye(d),
+        fixed=(held(_cut(release)) ** 2 / d + held(release.score_sd) ** 2) * np.eye(d),
         noise=held(release.score_sd) ** 2 / max(rows, 1.0),
         dispersion=phi,
         rows=rows,
         curved=math.isfinite(family.limits[0]),
         trust=trust,
-        heavy=heavy,
         bounded=_bounded(d, family, described),
         doubted=_doubted(release, H - release.information),
     )
@@ -155,16 +152,13 @@ def _doubted(release: Release, gap: Floats) -> Floats:
     return np.asarray(Q.T[(told < values) & (told < 2 * math.sqrt(2) * noise)], dtype=np.float64)
 
 
-def _cut(release: Release, phi: float, rows: float) -> tuple[float, bool]:
-    """Return what limits may have cut of the score, a length, and whether few rows carry it."""
-    d, S, tail = release.point.size, release.limits[1], max(release.tail, 0.0)
-    cuts = release.cuts > 0 and not release.together
-    bound = cut_score(rows, d, phi, S, release.cuts) if cuts else 0.0
-    if release.chosen:
-        beyond = tail / (4 * S)
-        return max(bound, beyond * cuts), cuts and beyond > (1 + TUNING.fresh_heavy) * bound
-    heavy = tail > TUNING.heavy * max(release.trace, 2 * release.trace_sd)
-    return max(bound, tail / (2 * math.log(2) * S) * (heavy and cuts)), heavy
+def _cut(release: Release) -> float:
+    """Return what limits may have cut of the score, a length."""
+    if not release.cuts or release.together:
+        return 0.0
+    a = TUNING.index
+    share = 2 ** (1 - a) * (a - 2) / ((a - 1) * (1 - 2 ** (2 - a)))
+    return share * (max(release.tail, 0.0) + release.tail_sd) / release.limits[1]
 
 
 def _bounded(size: int, family: Family, described: Described | None) -> Floats:
@@ -381,7 +375,7 @@ def estimates(
     for name, none, far in zip(names, hidden, lifted, strict=True):
         if none > TUNING.guess:
             marks[name] = NO_INTERVAL
-        elif far > TUNING.guess or own.heavy:
+        elif far > TUNING.guess:
             marks[name] = WIDE
         elif seen.releases[-1].together:
             marks[name] = NARROW

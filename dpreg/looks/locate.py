@@ -17,9 +17,9 @@ are together least where S^3 is in proportion to phi^(3/2) n d a:
 
     S = sqrt(phi) (c a n d / sqrt 2)^(1/3),
 
-c about .148 kappa_3: the one number that the width of intervals rests on (`TUNING.limit`; at chosen
-columns `TUNING.fresh_limit`). S is no less than sqrt(d phi), the root mean square of |s_i|. A is
-what lets the noise of H have a public share of n.
+c about .148 kappa_3 (`TUNING.limit`). S is no less than sqrt(d phi), the root mean square of |s_i|.
+What it did cut is told by the tail that the last look releases (`dpreg.looks.law`). A is what lets
+the noise of H have a public share of n.
 
 *Locating looks.* One weight serves both blocks; R and tau are fixed multiples of the located scale.
 """
@@ -27,7 +27,7 @@ what lets the noise of H have a public share of n.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -51,7 +51,6 @@ def fit_limits(
     score_sd: float,
     several: int = 1,
     farthest: tuple[float, float] = (math.inf, math.inf),
-    c: float = TUNING.limit,
 ) -> tuple[float, float]:
     """Return A and S of a fitting look.
 
@@ -70,7 +69,6 @@ def fit_limits(
         Rows that a unit is expected to have.
     farthest : (float, float)
         What no unit exceeds (`farthest`).
-    c : float
     """
     loud = math.inf
     if information_sd > 0:
@@ -78,7 +76,7 @@ def fit_limits(
     A = min(max(loud, 2 * size * several), _MOST * size * several)
     a = 2 / score_sd
     heard = a / math.sqrt(1 + a / 2)
-    wide = (c * heard * max(rows, 1.0) * size / math.sqrt(2)) ** (1 / 3)  # by definition
+    wide = (TUNING.limit * heard * max(rows, 1.0) * size / math.sqrt(2)) ** (1 / 3)  # by definition
     S = math.sqrt(dispersion) * max(wide, math.sqrt(size))
     return held(min(A, farthest[0])), held(min(S, farthest[1]))
 
@@ -115,14 +113,6 @@ def locating_limits(
         residual = TUNING.residual_choosing
     R = radius * math.sqrt(1.0 + float(point.spread.sum()))
     return held(R), held(residual * math.sqrt(point.dispersion))
-
-
-def cut_score(
-    rows: float, size: int, dispersion: float, limit: float, c: float = TUNING.limit
-) -> float:
-    """Return how much of the score a limit may cut, as a length: the bound of the module."""
-    unit = size * dispersion
-    return held(c * rows * unit / limit * math.sqrt(unit) / limit)
 
 
 _NODES: Final = np.polynomial.hermite_e.hermegauss(21)[0]  # precision
@@ -292,30 +282,11 @@ def shortened(point: Point, described: Described, limit: float, more: float) -> 
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """How far a look moved the fit.
+def advance(release: Release, family: Family, rows: float, *, first: bool) -> tuple[Point, float]:
+    """Return the next point, from a look that was released, and how far the fit moved.
 
-    Attributes
-    ----------
-    step : float
-        In units of phi, a row.
-    length : float
-        r, a row, in units of the predictor.
-    least : float
-        Least eigenvalue of the columns' covariance that it saw; 1 where they are whitened well.
-    weight : float
-        How much the mean weight turned out to be another, on a log scale.
+    The latter is the step's length, a row, in units of the predictor.
     """
-
-    step: float
-    length: float
-    least: float
-    weight: float
-
-
-def advance(release: Release, family: Family, rows: float, *, first: bool) -> tuple[Point, Moved]:
-    """Return the next point, from a look that was released."""
     point, H = release.point, release.information
     d, phi = point.size, point.dispersion
     norm = noise_norm(release.information_sd, d)
@@ -330,10 +301,8 @@ def advance(release: Release, family: Family, rows: float, *, first: bool) -> tu
     if length > TUNING.longest:
         step = step * (TUNING.longest / length)
     length = min(length, TUNING.longest)
-    moved = length * length * point.weight / phi
     count = max(float(H[0, 0]), TUNING.least * rows)
     g, nu = H[0, 1:] / count, norm / count
-    least = float(eigen(H[1:, 1:] / count - np.outer(g, g))[0][0]) if d > 1 else 1.0
     whole = max(float(K[0, 0]), TUNING.least * rows)
     values, Q = eigen(K[1:, 1:] / whole - np.outer(g, g))
     kept = np.maximum(values, 0.0)
@@ -365,7 +334,7 @@ def advance(release: Release, family: Family, rows: float, *, first: bool) -> tu
     )
     if found.variance > TUNING.longest**2:
         found = replace(found, slopes=slopes * (TUNING.longest / math.sqrt(found.variance)))
-    return found, Moved(moved, length, least, abs(math.log(fresh / weight)))
+    return found, length
 
 
 def explained(release: Release, rows: float) -> float:

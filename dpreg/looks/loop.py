@@ -112,17 +112,20 @@ class Seen:
 
 
 def look(rows: RowsOfLooks, family: Family) -> Seen:
-    """Look as often as the plan allows: on the unit scale, nearer and nearer, last with the rest.
+    """Look as often as the plan says: on the unit scale, nearer and nearer, last with the rest.
 
     With delta all looks but the first are fitting looks. At pure eps they are locating looks, and
-    the last takes its information from the one before. Where terms are chosen all are locating.
+    the last takes its information from the one before. Where terms are chosen all are locating,
+    and one is made in between where the link is the identity.
     """
     plan = rows.plan
     box = rows.box()
     point, family, count = from_box(box, family, rows.described)
     releases: list[Release] = []
-    left, seen = 1 - plan.box_share - plan.later, 0.0
-    for place, share in enumerate(plan.early):
+    one = plan.locating and not math.isfinite(family.limits[0])
+    shares = plan.early[: 1 if one else None]
+    left = 1 - plan.box_share - plan.later - sum(shares)
+    for place, share in enumerate(shares):
         if plan.gaussian and not plan.locating:
             noise = plan.fit_noise(share, last=False)
             point, limits = _placed(rows, point, family, count, noise, releases)
@@ -130,21 +133,7 @@ def look(rows: RowsOfLooks, family: Family) -> Seen:
         else:
             release = _locating(rows, point, family, count, share)
         releases.append(release)
-        left -= share
-        point, moved = advance(release, family, count, first=place == 0)
-        hidden = moved.least < TUNING.least and (place < 1 or moved.least > seen)
-        seen = max(moved.least, 0.0)
-        shown = release.trace >= TUNING.shown * release.trace_sd or not family.dispersed
-        done = moved.step <= TUNING.moved and shown and not hidden
-        if plan.locating:
-            if done or not math.isfinite(family.limits[0]):
-                break
-        elif plan.gaussian and done:
-            noise = plan.fit_noise(left, last=True)
-            _, (_, S) = _placed(rows, point, family, count, noise, releases)
-            saved = (S * noise.score_sd) ** 2 * float(share / left)
-            if _open(family, point, moved.length, count) <= saved:
-                break
+        point, _ = advance(release, family, count, first=place == 0)
     if plan.locating:
         releases.append(_locating(rows, point, family, count, left))
         return Seen(plan, family, box, tuple(releases), count, rows.described)
@@ -188,17 +177,6 @@ def look_at_chosen(rows: RowsOfLooks, seen: Seen, point: Point, places: Sequence
     return Seen(plan, family, seen.box, tuple(releases), count, rows.described)
 
 
-def _open(family: Family, point: Point, length: float, count: float) -> float:
-    """Return what a last look would leave open after a step of length r, as a score's variance.
-
-    Where the link is curved, the next step has a length of about r^2, and what H was at the last
-    point is right to about r.
-    """
-    if not math.isfinite(family.limits[0]):
-        return 0.0
-    return point.weight * (length**3 * count) ** 2 / point.size
-
-
 def _placed(
     rows: RowsOfLooks,
     point: Point,
@@ -221,7 +199,6 @@ def _placed(
             noise.score_sd,
             rows.plan.several,
             reach,
-            rows.plan.limit,
         )
 
     if rows.plan.gaussian:

@@ -143,8 +143,6 @@ class LookPlan:
         Whether terms are chosen from the last one.
     later : Fraction
         Share that is kept for looks at the columns that are chosen.
-    chosen : bool
-        Whether it is of looks at columns that were chosen.
     """
 
     triangle: Triangle
@@ -155,7 +153,6 @@ class LookPlan:
     protection: Protection
     chooses: bool = False
     later: Fraction = Fraction(0)
-    chosen: bool = False
 
     @property
     def mechanism(self) -> str:
@@ -188,7 +185,10 @@ class LookPlan:
 
     @property
     def early(self) -> tuple[Fraction, ...]:
-        """Shares of the looks between the first and the last: at most so many are made."""
+        """Shares of the looks between the first and the last.
+
+        All are made, but of a linear model whose terms are chosen one.
+        """
         if self.locating:
             return tuple(map(self._own, TUNING.choosing if self.gaussian else TUNING.choosing_pure))
         if self.gaussian:
@@ -198,11 +198,6 @@ class LookPlan:
     def _own(self, share: float) -> Fraction:
         """Return a share of what is not kept for later."""
         return _share(share) * (1 - self.later)
-
-    @property
-    def limit(self) -> float:
-        """C of a score's limit in fitting looks."""
-        return TUNING.fresh_limit if self.chosen else TUNING.limit
 
     @property
     def locating(self) -> bool:
@@ -215,7 +210,7 @@ class LookPlan:
     def at_chosen(self, columns: int) -> LookPlan:
         """Return the plan of the looks at so many chosen columns: of the same whole."""
         later = Fraction(0)
-        return replace(self, columns=columns + 1, chooses=False, later=later, chosen=True)
+        return replace(self, columns=columns + 1, chooses=False, later=later)
 
     def box_noise(self) -> GaussianLook | MatrixLaplaceLook:
         """Return the noise of the first look."""
@@ -261,11 +256,6 @@ class LookPlan:
         return 2 + len(self.early) + (1 + self.gaussian) * (self.later > 0)
 
     @property
-    def stops(self) -> bool:
-        """Whether looks in between end where the fit stays; else all are made."""
-        return self.gaussian or self.locating
-
-    @property
     def degrees(self) -> int | None:
         """Nu of the last score's noise, N(0, V) with V ~ chi2_(2 nu)/(2 nu); None where Gaussian.
 
@@ -276,8 +266,8 @@ class LookPlan:
     @property
     def rows_needed(self) -> float:
         """Complete rows below which the last look would be mostly noise."""
-        last = float(1 - self.later - self.box_share - sum(self.early[: 1 if self.stops else None]))
-        whole = float(self.strength) * last
+        early = sum(self.early[: 1 if self.locating else None])
+        whole = float(self.strength * (1 - self.later - self.box_share - early))
         strength = math.sqrt(whole) if self.gaussian else whole
         who = self.protection.sums
         return rows_needed(

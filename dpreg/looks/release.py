@@ -55,12 +55,10 @@ class Release:
         Whether it was a locating look.
     degrees : int or None
         Of matrix-Laplace noise.
-    cuts : float
-        c of what the limit of a score may cut (`dpreg.looks.locate`); 0 where no score is longer.
+    cuts : bool
+        Whether a score can be longer than its limit.
     lacks : bool
         Whether the information may lack what its own limit cut, where the score's was farther out.
-    chosen : bool
-        Whether its columns were chosen by looks before.
     carried : (d, d) array or None
         P of an H that is an earlier look's, see `spread`; None where the look took H itself.
     unseen : (d, d) array or None
@@ -81,9 +79,8 @@ class Release:
     tail_sd: float = 0.0
     together: bool = False
     degrees: int | None = None
-    cuts: float = TUNING.limit
+    cuts: bool = True
     lacks: bool = True
-    chosen: bool = False
     carried: Floats | None = None
     unseen: Floats | None = None
 

@@ -304,9 +304,8 @@ class Taken(ABC):
             tail=tail,
             tail_sd=S * S * noise.tail_sd,
             degrees=None if before is None else before.degrees,
-            cuts=self.plan.limit * self._cuts(at, family, S, 1),
+            cuts=self._cuts(at, family, S, 1),
             lacks=self._cuts(at, family, A, 0),
-            chosen=self.plan.chosen,
             carried=spread,
             unseen=unseen,
         )

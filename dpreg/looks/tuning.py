@@ -31,8 +31,8 @@ class Tuning:
         Share of mu^2 of each look but the last; also the tail's share of the last look, and the
         trace's at pure eps (.02 and .08 do no better). Shares of .08, then .06, do as well.
     looks, looks_pure : int
-        How many of them there may be between the first and the last. With Gaussian noise as many
-        are made as are needed.
+        How many of them there are between the first and the last. With delta two are as wide, and
+        errors a tenth larger; ending early where the fit had settled was worth nothing.
     choosing, choosing_pure : tuple of float
         Shares of the looks in between where terms are chosen; the last is also that of the first
         look at pure eps.
@@ -46,13 +46,6 @@ class Tuning:
         Widths go with the share to the power -1/3, or -2/3.
     fresh_first : float
         The first one's share of it: at .12 and .25 errors and widths are within a twentieth.
-    fresh_limit, fresh_heavy : float
-        `limit` of looks at chosen columns, and by how much of the bound the tail may exceed it
-        before they are marked. Unmarked slopes hold .965 (pure .98) at width 2.9 (6.1), .09 (.02)
-        are marked and the error is 1.4 (2.4), where `limit` and `heavy` of other looks, and H of
-        their own, hold .97 (.99) at 3.4 (8.1), with .25 (.41) and 1.8 (2.6); a limit of .25 is a
-        tenth narrower and was tried on tables that nothing is tuned on: .90 (.91) for .93 (.96)
-        (2026-11-24, `python -m benchmarks.fresh --runs 6`, `--half held-out`).
     radius_choosing, radius_choosing_pure, residual_choosing, residual_blind : float
         R and tau of a choice's looks; the last of a yes/no response, over its usual reach.
     information, information_early : float
@@ -62,22 +55,17 @@ class Tuning:
         The norm of H's noise over n. Less hides fewer directions and limits more rows; at .2 and
         with a share of .2 widths were a tenth larger and hidden columns held less.
     limit : float
-        c of a score's limit (`dpreg.looks.locate`), and of the bound on what it cuts: .4 holds .91
-        unmarked at width 2.0, .6 .92 at 2.3; the error grows with it (1.25 and 1.35 times that of
-        0.2, geometric mean). With a fifth of the bound .6 holds .91 at 2.0.
+        c of a score's limit (`dpreg.looks.locate`). At .15, .2, .25 and .3 errors are 1.27, 1.31,
+        1.36 and 1.40 robust ones (both halves, geometric mean); slopes hold as well, and right
+        models are 1.8 wide at .2, 1.9 at .25 and .3 (2026-11-26).
+    index : float
+        The tail index that scores beyond half their limit are reckoned with (`dpreg.looks.law`):
+        at 2.5 unmarked slopes hold .926 at a width of 2.1, at 2.35 .931 at 2.2, at 2 .96 at 2.8; at
+        3 they hold .92, and widths are as the bound of third moments has them, whose place it took
+        (20 releases of both halves, 2026-11-26).
     radius, residual : float
         R and tau of a locating look, over the located scale: with R of 2 pure intervals hold .90
         of the time where they hold .93; at 1.3 or tau of 1.7 they are a tenth and a fifth wider.
-    heavy : float
-        Share of squared scores beyond half their limit above which few rows carry the fit. Normal
-        scores have less than .1, tables whose intervals failed .27 and more. Without this rule
-        widths are .82, unmarked slopes hold .91 for .96, and those of prices on sizes 0 to .3.
-    moved : float
-        Another look is made in between while a step is longer (a row, in units of phi): at 1
-        unmarked slopes hold .92, at .1 they hold as well and errors are .04 larger.
-    shown : float
-        The same while the mean square of scores stands fewer of its noise's sd above 0: limits
-        follow it. Right models with an R-squared of .997 are twice as wide at 2.
     sure : float
         Norms of noise that an eigenvalue must stand above to be taken for shown: at 1 hidden
         columns hold less, at .3 widths are a tenth larger. The part of what a look showed of the
@@ -89,8 +77,8 @@ class Tuning:
         larger). A fit has converged where the last step is shorter than half of it.
     least : float
         Least part of what is expected that is believed of a release: of the rows that H counts, of
-        the weight, of an eigenvalue of M in units of phi (and the inverse of its most). While the
-        columns' least eigenvalue is below it another look is made. At .2 and .3 it does the same.
+        the weight, of an eigenvalue of M in units of phi (and the inverse of its most). At .2 and
+        .3 it does the same.
     prior : float
         Variance of theta in units of phi before the last look; d/n of it is what looks leave over.
         At 16 widths are .03 larger, at 1 hidden columns fail.
@@ -108,21 +96,17 @@ class Tuning:
     fresh: float = 0.2
     fresh_pure: float = 0.15
     fresh_first: float = 0.15
-    fresh_limit: float = 0.35
-    fresh_heavy: float = 0.4
     information: float = 0.12
     information_early: float = 0.35
     loud: float = 0.15
-    limit: float = 0.5
+    limit: float = 0.25
+    index: float = 2.4
     radius: float = 1.4
     residual: float = 2.5
     radius_choosing: float = 1.3
     radius_choosing_pure: float = 1.1
     residual_choosing: float = 1.7
     residual_blind: float = 0.8
-    heavy: float = 0.25
-    moved: float = 0.5
-    shown: float = 4.0
     sure: float = 0.7
     longest: float = 2.0
     least: float = 0.5

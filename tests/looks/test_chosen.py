@@ -13,11 +13,9 @@ from dpreg.looks.described import Described
 from dpreg.looks.expected import Expected, without_noise
 from dpreg.looks.families import Binomial, Linear
 from dpreg.looks.law import estimates
-from dpreg.looks.locate import fit_limits
 from dpreg.looks.loop import laws_for_choice, look, look_at_chosen, point_of_chosen
 from dpreg.looks.plan import fresh_share, plan_looks
 from dpreg.looks.table import carried
-from dpreg.looks.tuning import TUNING
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
 from dpreg.selection.space import Space
@@ -152,26 +150,6 @@ def test_chosen_columns_are_looked_at_where_their_own_fit_is(delta):
     ratio = np.diag(found.sampling) / np.diag(exact)
     assert ((ratio > 0.6) & (ratio < 2)).all()
     assert not found.marks
-
-
-@pytest.mark.parametrize("delta", ["0", "1e-6"])
-def test_looks_at_chosen_columns_have_limits_of_their_own(delta):
-    """Narrower ones than other fits, and what they may cut is reckoned with."""
-    taken, seen = chosen_from(1, delta, later=fresh_share(Fraction(delta)))
-    at = [1, 3]
-    own = replace(taken, described=Described(tuple(at)), plan=taken.plan.at_chosen(2))
-    last = look_at_chosen(own, seen, point_of_chosen(seen, at), [0, *at]).releases[-1]
-    share = Fraction(last.share).limit_denominator(10_000)
-    noise = own.plan.fit_noise(share, last=True, carried=True)
-    S = [
-        fit_limits(
-            seen.rows, 3, last.point.dispersion, 0.0, noise.score_sd, c=c
-        )[1]
-        for c in (TUNING.fresh_limit, TUNING.limit)
-    ]  # fmt: skip
-    assert last.limits[1] == pytest.approx(S[0], rel=1e-3)
-    assert S[1] > 1.05 * S[0]
-    assert (last.cuts, last.chosen) == (TUNING.fresh_limit, True)
 
 
 @pytest.mark.parametrize("delta", ["0", "1e-6"])

@@ -14,8 +14,8 @@ from dpreg.looks.coordinates import Point
 from dpreg.looks.described import Described
 from dpreg.looks.families import Binomial, Linear
 from dpreg.looks.law import fit, law, residual_variance
-from dpreg.looks.locate import cut_score
 from dpreg.looks.release import Release
+from dpreg.looks.tuning import TUNING
 
 N, P = 5000, 3
 
@@ -123,7 +123,7 @@ def test_each_source_is_added_not_subtracted():
     params = exact("linear", x, y).params
     family, release = released("linear", x, y, params)
     plain = np.diag(fit(law(release, family, N)).covariance)
-    for change in ({"limits": (1e9, 0.5)}, {"score_sd": 20.0}):
+    for change in ({"limits": (1e9, 0.5), "tail": 100.0}, {"score_sd": 20.0}):
         wider = np.diag(fit(law(replace(release, **change), family, N)).covariance)
         assert (wider > 1.01 * plain).all()
     away, far = released("linear", x, y, params + 0.3)
@@ -141,21 +141,20 @@ def test_limits_that_cut_nothing_add_nothing():
     assert (np.diag(fit(law(near, family, N)).covariance) > 1.01 * plain).all()
 
 
-def test_of_chosen_columns_the_tail_counts_as_far_as_it_says_more_than_the_bound():
+def test_the_tail_tells_what_limits_cut():
+    """Of lengths whose chance falls as the power -a beyond S/2, by their sums and by the law."""
     x, y = rows_of("linear")
     family, release = released("linear", x, y, exact("linear", x, y).params)
-    S = 2.0
-    near = replace(release, limits=(1e9, S), chosen=True, cuts=0.35)
-    phi = law(near, family, N).dispersion
-    bound = cut_score(N, near.point.size, phi, S, 0.35)
-    some = [law(replace(near, tail=4 * S * bound * part), family, N) for part in (0, 0.9, 1.1, 1.5)]
-    assert [one.heavy for one in some] == [False, False, False, True]
-    noise = near.score_sd**2 * near.point.size
-    cuts = [math.sqrt(np.trace(one.fixed) - noise) for one in some]
-    np.testing.assert_allclose(np.array(cuts) / bound, [1, 1, 1.1, 1.5], rtol=1e-6)
-    none = law(replace(near, tail=8 * S * bound, cuts=0.0), family, N)
-    assert not none.heavy
-    assert np.trace(none.fixed) < np.trace(some[0].fixed)
+    S, a, n = 2.0, TUNING.index, 400_000
+    u = S / 2 * ((np.arange(n) + 0.5) / n) ** (-1 / a)
+    limited = np.minimum(u, S)
+    tail, cut = float((limited**2 - S * S / 4).sum()), float((u - limited).sum())
+    near = replace(release, limits=(1e9, S), score_sd=0.0, tail=tail)
+    assert math.sqrt(np.trace(law(near, family, N).fixed)) == pytest.approx(cut, rel=0.01)
+    unseen = law(replace(near, tail=-tail, tail_sd=tail), family, N)
+    assert math.sqrt(np.trace(unseen.fixed)) == pytest.approx(cut, rel=0.01)
+    none = law(replace(near, cuts=False), family, N)
+    assert np.trace(none.fixed) < 1e-9
 
 
 def test_a_level_that_nobody_has_does_not_touch_the_others():

@@ -7,8 +7,9 @@ import pytest
 from oracles.look_rows import KINDS, ONE, hostile, plain, point_of, rows_of
 
 from dpreg.looks.coordinates import place_of
-from dpreg.looks.locate import cut_score, farthest, fit_limits, locating_limits
+from dpreg.looks.locate import farthest, fit_limits, locating_limits
 from dpreg.looks.rows import Rows
+from dpreg.looks.tuning import TUNING
 
 
 def test_what_a_limit_cuts_is_within_the_bound():
@@ -17,9 +18,6 @@ def test_what_a_limit_cuts_is_within_the_bound():
     for _ in range(50):
         u, S = np.exp(rng.normal(size=1000) * rng.uniform(0.1, 2)), 10.0 ** rng.uniform(-1, 2)
         assert np.maximum(u - S, 0).sum() <= 4 / 27 * (u**3).sum() / S**2 * (1 + 1e-12)
-    assert cut_score(1000, 4, 2.0, 5.0) == pytest.approx(cut_score(1000, 8, 1.0, 5.0))
-    assert cut_score(1000, 4, 2.0, 10.0) == pytest.approx(cut_score(1000, 4, 2.0, 5.0) / 4)
-    assert cut_score(2000, 4, 2.0, 5.0) == pytest.approx(2 * cut_score(1000, 4, 2.0, 5.0))
 
 
 def test_the_score_s_limit_balances_what_it_cuts_and_the_noise():
@@ -27,7 +25,8 @@ def test_the_score_s_limit_balances_what_it_cuts_and_the_noise():
     _, S = fit_limits(n, d, phi, 1.0, sd)
 
     def lost(limit):
-        return cut_score(n, d, phi, limit) ** 2 / 2 + d * (limit * sd) ** 2 / 4
+        cut = TUNING.limit * n * (d * phi) ** 1.5 / limit**2
+        return cut**2 / 2 + d * (limit * sd) ** 2 / 4
 
     grid = S * np.geomspace(0.2, 5, 4001)
     best = grid[np.argmin([lost(limit) for limit in grid])]

@@ -124,9 +124,9 @@ def test_a_step_without_noise_ends_at_least_squares(first):
     theirs = np.linalg.lstsq(np.column_stack([np.ones(N), x]), y, rcond=None)[0]
     np.testing.assert_allclose(point.slopes, theirs[1:], rtol=1e-6)
     assert point.middle - point.slopes @ point.centre == pytest.approx(theirs[0], rel=1e-6)
-    assert moved.step > 0
+    assert moved > 0
     again, still = advance(look(x, y, point), Linear(), N, first=False)
-    assert still.step < 1e-6
+    assert still < 1e-6
     np.testing.assert_allclose(again.slopes, theirs[1:], rtol=1e-6)
     u = (x - again.centre) @ again.whitening.T
     np.testing.assert_allclose(np.cov(u.T, bias=True), np.eye(3), atol=1e-3)

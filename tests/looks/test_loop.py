@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +12,6 @@ from oracles.tagged_noise import tagged
 from dpreg.looks import loop
 from dpreg.looks.locate import farthest, fit_limits, locating_limits
 from dpreg.looks.loop import look
-from dpreg.looks.tuning import TUNING
 from dpreg.privacy.protection import Protection
 
 from .test_table import plan_of, table_of
@@ -73,13 +71,13 @@ def checked(rows, seen):
     return kinds
 
 
-def test_gaussian_looks_end_where_the_fit_has_settled(monkeypatch):
+@pytest.mark.parametrize("name", ["linear", "logit"])
+def test_gaussian_looks_are_as_many_as_the_plan_says(name, monkeypatch):
     tagged(monkeypatch)
-    rows, family = rows_of(60_000, "1e-6")
+    rows, family = rows_of(60_000, "1e-6", name)
     seen = look(rows, family)
-    kinds = checked(rows, seen)
-    assert kinds == ["box", "fitting", "last"]  # a linear model without noise is found at once
-    assert rows.asked[-1][1] == 1 - rows.plan.box_share - rows.plan.early[0]
+    assert checked(rows, seen) == ["box", *["fitting"] * len(rows.plan.early), "last"]
+    assert rows.asked[-1][1] == 1 - rows.plan.box_share - sum(rows.plan.early)
     for kind, share, limits, (point, noise, before) in rows.asked[1:]:
         assert noise == rows.plan.fit_noise(share, last=kind == "last")
         expected = fit_limits(
@@ -90,46 +88,6 @@ def test_gaussian_looks_end_where_the_fit_has_settled(monkeypatch):
         assert before is None
     assert seen.releases[-1].middle is not None
     assert seen.releases[0].middle is None
-
-
-def test_gaussian_looks_go_on_where_it_has_not(monkeypatch):
-    tagged(monkeypatch)
-    honest = loop.advance
-    monkeypatch.setattr(
-        loop, "advance", lambda *args, **more: (honest(*args, **more)[0], replace(
-            honest(*args, **more)[1], step=9.0
-        )),
-    )  # fmt: skip
-    rows, family = rows_of(20_000, "1e-6", "logit")
-    kinds = checked(rows, look(rows, family))
-    assert kinds == ["box", *["fitting"] * len(rows.plan.early), "last"]
-
-
-@pytest.mark.parametrize(
-    ("name", "eps", "looks"), [("logit", 1, 3), ("logit", 1000, 5), ("linear", 1000, 3)]
-)
-def test_a_curved_link_is_followed_while_that_is_worth_a_look(name, eps, looks, monkeypatch):
-    """Steps that no one would see at eps = 1 are all that is left where noise is nothing."""
-    tagged(monkeypatch)
-    honest = loop.advance
-
-    def advance(*args, **more):
-        point, moved = honest(*args, **more)
-        return point, replace(moved, length=0.1)
-
-    monkeypatch.setattr(loop, "advance", advance)
-    rows, family = rows_of(60_000, "1e-6", name, eps=eps)
-    assert len(checked(rows, look(rows, family))) == looks
-
-
-@pytest.mark.parametrize(("name", "looks"), [("linear", 5), ("logit", 3)])
-def test_looks_go_on_while_noise_hides_residuals_that_limits_follow(name, looks, monkeypatch):
-    tagged(monkeypatch)
-    rows, family = rows_of(60_000, "1e-6", name)
-    assert len(checked(rows, look(rows, family))) == 3
-    monkeypatch.setattr(loop, "TUNING", replace(TUNING, shown=1e30))
-    rows, family = rows_of(60_000, "1e-6", name)
-    assert len(checked(rows, look(rows, family))) == looks  # of a yes or no they are known
 
 
 def test_persons_may_reach_farther_than_a_row(monkeypatch):
