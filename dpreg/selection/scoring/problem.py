@@ -90,7 +90,6 @@ import numpy as np
 from flint import fmpq, fmpz_mat
 
 from dpreg.arrays import MOMENT_BITS, Bools, Floats, Ints
-from dpreg.errors import ArgumentError
 from dpreg.moments import Moments
 from dpreg.privacy.balls import float_above, float_below
 from dpreg.privacy.proofs import score_grid
@@ -273,7 +272,6 @@ class _Ball:
 
 
 _BATCH = 1 << 14  # models in memory at once
-_SMALLEST, _LARGEST = Fraction(1, 2**64), Fraction(2**64)  # radii that float64 holds with room
 
 
 class Problem:
@@ -284,12 +282,10 @@ class Problem:
     moments : Moments
         Of rows z = (1, x_1..x_p, y): a Gram matrix, as `accumulate` makes them.
     rho : Fraction
-        The radius in stored units, R / c; positive.
+        The radius in stored units, R / c; between 2**-64 and 2**64, which float64 holds with room.
     """
 
     def __init__(self, moments: Moments, rho: Fraction) -> None:
-        if not _SMALLEST <= rho <= _LARGEST:
-            raise ArgumentError("the radius, in units of the clipped response, must lie in 2**+-64")
         self.group = moments.group
         self.rho = rho
         self.rho_float = float(rho)

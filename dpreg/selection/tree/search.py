@@ -97,7 +97,6 @@ import numpy as np
 from flint import arb, ctx, fmpq, fmpz
 
 from dpreg.arrays import Floats, Ints
-from dpreg.errors import ArgumentError
 from dpreg.running import bar
 from dpreg.selection.space import Space
 from dpreg.selection.tree.bounds import Bounds, State
@@ -240,7 +239,7 @@ class Search:
 
     def must_leave_out(self, cell: Cell) -> int:
         """Return how many of the free units every model of the cell lacks, at least."""
-        most = min(sum(cell.hi), self.counts.limits[1])
+        most = min(sum(cell.hi), self.counts.limit)
         return max(cell.inside.bit_count() + cell.free.bit_count() - most, 0)
 
     def place(self, node: Node) -> None:
@@ -483,26 +482,14 @@ class Tree:
         psi_int: int = 0,
         transform: Transform | None = None,
     ) -> None:
-        if mechanism not in _NOISE:
-            raise ArgumentError(
-                f"the tree draws from 'exponential' and 'permute-and-flip'; got {mechanism!r}. "
-                "Laplace noise needs every model listed: use engine='enumerate'."
-            )
-        if t <= 0:
-            raise ArgumentError(f"t must be positive; got {t}.")
-        if phi_int < 0 or psi_int < 0:
-            raise ArgumentError("phi_int and psi_int must not be negative.")
         self.problem = problem
         self.space = space
         self.mechanism = mechanism
         self.noise = _NOISE[mechanism]
-        self.t = Fraction(t)
+        self.t = t
         self.transform = transform
         self.counts = counts = Counts(space, phi_int, psi_int)
         self.root = self.counts.root()
-        # Closed sets exist of every size, so phantoms do not matter here.
-        if self.counts.size(self.root) == 0:
-            raise ArgumentError("the space holds no model: min_units exceeds what it can reach.")
         gram, cross = problem.moments()
         self.grid = float(problem.grid)
         self.bounds = Bounds(gram, cross, problem.rho, space)
@@ -512,7 +499,7 @@ class Tree:
         self.nats = float(t) * rise / span
         # About one nat is worth a constrained fit. (Speed alone: no bound's truth depends on it.)
         self.bounds.unit = 1.0 / self.nats if self.nats else math.inf
-        if transform is None and counts.limits == (0, counts.units) and counts.units:
+        if transform is None and counts.limit == counts.units and counts.units:
             worth = self.nats * self.bounds.state(0).views[-1].weight
             weights = Weights(space, phi_int, psi_int, worth, float(t))
             if self._looseness(weights) <= _LOOSE:
