@@ -21,7 +21,7 @@ Tested in `tests/grouped/test_cells.py`, `tests/grouped/test_sums.py` and `tests
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, Protocol, overload, runtime_checkable
@@ -166,29 +166,9 @@ class CodedVectors(Vectors, Protocol):
         """Make rows that `to_grid` makes the same of as of `block`'s. The arrays are fresh."""
 
 
-@runtime_checkable
-class GriddedVectors(Vectors, Protocol):
-    """Vectors that are made on the grid, and need no rounding."""
-
-    def cells(self, chunk: Chunk, /) -> NDArray[np.float64]:
-        """Make what `to_grid` would make of `block`'s rows, bit for bit. The array is fresh."""
-
-
 def layout_of(vectors: Vectors) -> Layout:
     """Return where the moments of rows lie in a pass's vector."""
     return vectors.layout if isinstance(vectors, CodedVectors) else plain_layout(vectors.size)
-
-
-def whole_rows(vectors: Vectors) -> Callable[[Chunk], NDArray[np.float64]]:
-    """Return what makes every column of some rows, for `to_grid` alone.
-
-    The same on the grid as `block`'s, and sooner made where no factor is left as codes. Its arrays
-    are fresh.
-    """
-    if not isinstance(vectors, CodedVectors) or vectors.layout.groups:
-        return vectors.block
-    coded = vectors.coded
-    return lambda chunk: coded(chunk).dense
 
 
 # ---- cells ---------------------------------------------------------------------------------------

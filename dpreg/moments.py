@@ -19,7 +19,7 @@ Nothing here raises, warns or branches on a value: a NaN counts as a zero cell, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
 
@@ -32,7 +32,6 @@ from dpreg.errors import ArgumentError
 from dpreg.grouped import (
     CodedRows,
     CodedVectors,
-    GriddedVectors,
     GroupedCells,
     GroupSums,
     Layout,
@@ -159,19 +158,16 @@ class _MomentTally:
         self, chunks: Iterable[tuple[int, Chunk]], sums: GroupSums
     ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64] | None]]:
         """Put rows on the grid; what stands as codes goes to `sums`, the rest on."""
-        coded, gridded = self._ways()
         step = self._step()
         for start, chunk in chunks:
             rows = len(next(iter(chunk.values())))
             labels = self._labels(start, chunk, rows)
             for part in (slice(at, at + step) for at in range(0, rows, step)):
-                found = coded({name: column[part] for name, column in chunk.items()})
+                found = self._coded({name: column[part] for name, column in chunk.items()})
                 for slots in found.slots:
                     if slots.values is not None:
                         to_grid(slots.values, out=slots.values)
-                cells = found.dense
-                if not gridded:
-                    cells = to_grid(cells, out=cells)
+                cells = to_grid(found.dense, out=found.dense)
                 some = None if labels is None else labels[part]
                 if found.slots:
                     sums.add(cells, found.slots, some)
@@ -187,15 +183,12 @@ class _MomentTally:
         # Each part's sums are as large as the groups are.
         return max(step, _ROWS_OF_LEVEL * sum(len(group.places) for group in layout.groups))
 
-    def _ways(self) -> tuple[Callable[[Chunk], CodedRows], bool]:
-        """Return what makes rows of a chunk, and whether they are on the grid already."""
+    def _coded(self, chunk: Chunk) -> CodedRows:
+        """Make rows of a chunk."""
         vectors = self.vectors
         if isinstance(vectors, CodedVectors):
-            return vectors.coded, False
-        if isinstance(vectors, GriddedVectors):
-            cells = vectors.cells
-            return lambda chunk: CodedRows(cells(chunk), ()), True
-        return lambda chunk: CodedRows(vectors.block(chunk), ()), False
+            return vectors.coded(chunk)
+        return CodedRows(vectors.block(chunk), ())
 
     def _labels(self, start: int, chunk: Chunk, rows: int) -> NDArray[np.int64] | None:
         if self.coins is None:

@@ -38,7 +38,6 @@ from dpreg.formula.rows import (
     CodedColumns,
     Column,
     Product,
-    ShortWay,
     clean_cells,
     coded_columns,
     factor_values,
@@ -47,7 +46,6 @@ from dpreg.formula.rows import (
     scale,
     scaled_column,
     scaled_response,
-    short_way,
     store,
 )
 from dpreg.formula.syntax import Labels, Spec, read_factor
@@ -141,7 +139,6 @@ class Design:
     layout: Layout = field(compare=False)
     _products: tuple[Product, ...] = field(compare=False)
     _groups: tuple[CodedColumns, ...] = field(compare=False)
-    _short: ShortWay = field(compare=False)
 
     @property
     def size(self) -> int:
@@ -188,39 +185,29 @@ class Design:
         ndarray, shape (rows, D), float64, Fortran order
             Stored units, not yet on the grid.
         """
-        long = ShortWay({}, self.types, tuple(self._factors.values()))
-        return self._made(chunk, range(self.size), (), long).dense
+        return self._made(chunk, range(self.size), ()).dense
 
     def coded(self, chunk: Mapping[str, NDArray[Any]]) -> CodedRows:
-        """Make the same vectors for the grid, with wide factors left as codes: see `layout`.
-
-        A cell may lie beyond [-1, 1] where the grid's clip is the only one that it needs: see
-        `dpreg.formula.rows`.
-        """
-        return self._made(chunk, self.layout.dense.tolist(), self._groups, self._short)
+        """Make the same vectors with wide factors left as codes: see `layout`."""
+        return self._made(chunk, self.layout.dense.tolist(), self._groups)
 
     def _made(
         self,
         chunk: Mapping[str, NDArray[Any]],
         places: Sequence[int],
         groups: Sequence[CodedColumns],
-        way: ShortWay,
     ) -> CodedRows:
         with np.errstate(all="ignore"):
-            cells, complete = clean_cells(chunk, way.types, clipped=True)
-            values = factor_values(way.factors, cells, complete)
+            cells, complete = clean_cells(chunk, self.types, clipped=True)
+            values = factor_values(self._factors.values(), cells, complete)
             out = np.empty((len(places), len(complete)))
             out[0] = 1.0
             for row, place in zip(out[1:], places[1:], strict=True):
-                if (straight := way.columns.get(place)) is not None:
-                    straight.store(chunk[straight.raw], row)
-                elif place < len(self.columns):
+                if place < len(self.columns):
                     store(self._products[place - 1], values, self.columns[place], row)
                 else:
                     (response,) = factor_values([self._response], cells, complete).values()
                     scale(response[0], self.response.offset, self.response.width, row)
-            if way.columns:  # what took the fast path is NaN where it is missing
-                complete &= ~np.isnan(out).any(axis=0)
             out[:, ~complete] = 0.0
             slots = tuple(group.slots(values, complete) for group in groups)
         return CodedRows(out.T, slots)
@@ -441,7 +428,6 @@ def build_design(
         layout=layout_of_columns(len(columns) + 1, groups),
         _products=products,
         _groups=groups,
-        _short=short_way(products, columns[1:], regressors, (response, scaled), types),
     )
 
 

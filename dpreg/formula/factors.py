@@ -56,15 +56,12 @@ class Measure:
         Bounds of each of its columns: one, or as many as a spline has.
     values : callable
         Cells of a chunk to one float64 array a column; NaN or infinite where it has no value.
-    plain : bool
-        Whether it is a raw column as it stands.
     """
 
     code: str
     columns: tuple[str, ...]
     intervals: tuple[Interval, ...]
     values: Callable[[Cells], list[NDArray[np.float64]]]
-    plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +196,7 @@ def bind(code: str, spec: Spec, types: Types, *, response: bool = False) -> Fact
         )
     if is_truth(expression) and not response:
         return Coded(code, columns, (False, True), "treatment", None, _truth_places(expression))
-    plain = isinstance(expression, Name) and isinstance(types[expression.column], Numeric)
-    return Measure(code, columns, (interval,), lambda cells: [expression.values(cells)], plain)
+    return Measure(code, columns, (interval,), lambda cells: [expression.values(cells)])
 
 
 def _listed(columns: Iterable[str]) -> str:
