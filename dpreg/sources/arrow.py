@@ -41,7 +41,6 @@ _BUFFERS = 1 << 25  # and in all of them together, where they are more than a hu
 _LEAST_BUFFER = 1 << 14
 _DECODED = 1 << 15  # rows decoded at a time, or as many as a chunk of many columns has
 _LEAST_DECODED = 1 << 12
-_SMALL_DICTIONARY = 1 << 16  # bytes; beyond, decoding text as text is sooner done
 
 
 def batch_pieces(
@@ -458,12 +457,18 @@ def _failed(path: str) -> str:
     return f"{path} cannot be read as Parquet: it is damaged, cut short, or something else"
 
 
+def _are_labels(file: _File, name: str, how: ColumnType) -> bool:
+    """Tell whether text stands for levels: it is looked up once for each entry of a dictionary."""
+    is_text = kind_of_arrow(file.schema.field(name).type) == "string"
+    return is_text and isinstance(how, Categorical)
+
+
 def _file_batches(
     known: _File, columns: Mapping[str, ColumnType], size: int, before: int
 ) -> Iterator[tuple[int, Any]]:
     failed = _failed(known.path)
     check_same(known.path, known.stamp)
-    labels = [name for name, how in columns.items() if _is_cheap_dictionary(known, name, how)]
+    labels = [name for name, how in columns.items() if _are_labels(known, name, how)]
     file = guarded(lambda: _parquet_file(known.path, labels, len(columns)), failed)
     try:
         if not file.metadata.equals(known.metadata):
@@ -479,17 +484,3 @@ def _file_batches(
                 raise DataError(f"{failed} (rows are missing)")
     finally:
         file.close()
-
-
-def _is_cheap_dictionary(file: _File, name: str, how: ColumnType) -> bool:
-    """Tell whether a column of labels lies in the file as codes into a small dictionary."""
-    if not isinstance(how, Categorical) or kind_of_arrow(file.schema.field(name).type) != "string":
-        return False
-    for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
-        places = range(group.num_columns)
-        column = next((c for c in map(group.column, places) if c.path_in_schema == name), None)
-        if column is None or not column.has_dictionary_page:
-            return False
-        if column.data_page_offset - column.dictionary_page_offset > _SMALL_DICTIONARY:
-            return False
-    return True

@@ -9,14 +9,13 @@ Text that is not UTF-8, which Arrow does not check in a file, denotes no number 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpreg.cells import Kind, number
+from dpreg.cells import Kind
 from dpreg.columns import Boolean, Categorical, ColumnType, Numeric, PersonId, Unbounded
 from dpreg.errors import ArgumentError
 from dpreg.sources.base import Chunk
@@ -45,9 +44,6 @@ _TRUTHS = ("arrow.bool8",)  # extension types that store truths as integers
 _NO_NUMBERS = pa.array(
     ["", "NA", "N/A", "#N/A", "na", "null", "NULL", "None", ".", "-", "?"], _TEXT
 )
-
-_EXACT = 2**53  # up to here every integer is a float64
-_EXACT_POWER = 22  # and up to here every power of ten
 
 
 def kind_of_arrow(type: Any) -> Kind:
@@ -147,8 +143,8 @@ def _reader(type: Any, how: ColumnType, meaning: Meaning) -> ArrayReader:
         return _truths(meaning)
     if is_.is_integer(type) or is_.is_floating(type):
         return lambda array: meaning.array(array.to_numpy(zero_copy_only=False))
-    if is_.is_decimal(type):
-        return lambda array: meaning.numbers(_decimals(array))
+    if is_.is_decimal(type):  # cast to floats, Arrow's decimals are rounded twice
+        return lambda array: meaning.numbers(_numbers_of_text(array.cast(_TEXT)))
     if _is_text(type):
         read = _text_reader(how, meaning)
         return lambda array: read(array.cast(_TEXT))
@@ -205,34 +201,6 @@ def _labels(values: ArrayReader, meaning: Meaning) -> ArrayReader:
 def _address(array: Any) -> tuple[object, ...]:
     buffers = array.buffers()
     return (len(array), array.offset, *(buffer and buffer.address for buffer in buffers))
-
-
-def _decimals(array: Any) -> NDArray[np.float64]:
-    """Read decimals: the nearest float64.
-
-    An integer of at most 2**53 and a power of ten of at most 10**22 are both float64: so one
-    division, or product, rounds once, which is what the nearest float64 means. Other cells go
-    through Python's own, which is as exact and slow.
-    """
-    type, rows = array.type, len(array)
-    values = np.full(rows, math.nan)
-    if not rows:
-        return values
-    width = type.byte_width
-    cell = np.dtype(np.int32 if width == 4 else np.int64)
-    words = np.frombuffer(
-        array.buffers()[1], cell, rows * width // cell.itemsize, array.offset * width
-    ).reshape(rows, -1)
-    low = words[:, 0].astype(np.int64)  # the lowest first; the others repeat its sign if it is all
-    there = array.is_valid().to_numpy(zero_copy_only=False)
-    exact = there & (low >= -_EXACT) & (low <= _EXACT) & (abs(type.scale) <= _EXACT_POWER)
-    if words.shape[1] > 1:
-        exact &= (words[:, 1:] == (low >> 63)[:, None]).all(axis=1)
-    power = float(10 ** min(abs(type.scale), _EXACT_POWER))
-    np.copyto(values, low / power if type.scale >= 0 else low * power, where=exact)
-    for place in np.flatnonzero(there & ~exact):
-        values[place] = number(array[int(place)].as_py())
-    return values
 
 
 def _text_reader(how: ColumnType, meaning: Meaning) -> ArrayReader:

@@ -24,7 +24,6 @@ Tested in `tests/sources/test_cluster.py`, `tests/sources/test_persons.py`,
 
 from __future__ import annotations
 
-import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -125,35 +124,6 @@ def _placed(chunks: Iterable[Chunk], start: int) -> Iterator[tuple[int, Chunk]]:
         start += len(next(iter(chunk.values())))
 
 
-class Finished:
-    """Tells of finished partitions, of each once, however often and by whom it is reported.
-
-    Parameters
-    ----------
-    advance : callable or None
-    """
-
-    def __init__(self, advance: Callable[[int], object] | None) -> None:
-        self._advance = advance
-        self._known: set[int] = set()
-        self._over = False
-        self._lock = threading.Lock()
-
-    def report(self, partitions: Iterable[int]) -> None:
-        """Note partitions by number."""
-        with self._lock:
-            fresh = set(partitions) - self._known
-            self._known |= fresh
-            if fresh and self._advance is not None and not self._over:
-                self._advance(len(fresh))
-
-    def close(self, parts: int | None = None) -> None:
-        """Tell of the rest, where all went well, and listen to no late report."""
-        self.report(range(parts or 0))
-        with self._lock:
-            self._over = True
-
-
 class ClusterSource(Source):
     """A source whose rows are where an engine keeps them. See `Source` for what it promises."""
 
@@ -173,15 +143,15 @@ class ClusterSource(Source):
         positions: bool = False,
         advance: Callable[[int], object] | None = None,
     ) -> Integers:
-        """Make one pass where the rows are; see `Source.total`."""
+        """Make one pass where the rows are; see `Source.total`.
+
+        How far it has come, the engine's own pages show.
+        """
         self._check(columns)
         work = PartitionTally(dict(columns), tally)
-        finished = Finished(advance)
-        try:
-            vector = shielded(self.engine, lambda: self._total(work, positions, finished))
-            finished.close(self.parts)
-        finally:
-            finished.close()
+        vector = shielded(self.engine, lambda: self._total(work, positions))
+        if advance is not None and self.parts is not None:
+            advance(self.parts)
         return tally(()) if vector is None else vector
 
     def kept(self, columns: Mapping[str, ColumnType], persons: Persons) -> SpreadSource:
@@ -204,7 +174,7 @@ class ClusterSource(Source):
         """Count the rows."""
 
     @abstractmethod
-    def _total(self, work: PartitionTally, positions: bool, finished: Finished) -> Integers | None:
+    def _total(self, work: PartitionTally, positions: bool) -> Integers | None:
         """Add what `work` makes of each partition; None where there is none with a row."""
 
 
