@@ -93,7 +93,7 @@ from dpreg.arrays import MOMENT_BITS, Bools, Floats, Ints
 from dpreg.moments import Moments
 from dpreg.privacy.balls import float_above, float_below
 from dpreg.privacy.proofs import score_grid
-from dpreg.selection.scoring.candidates import Candidates, solve, solve_one, vertex_signs
+from dpreg.selection.scoring.candidates import Candidates, solve, tidy, vertex_signs
 
 LEAST_SCORE: Final = -(2**61)
 """No score is lower; see `dpreg.selection.scoring.problem`."""
@@ -328,15 +328,13 @@ class Problem:
         beta : array over `columns`, optional
             A candidate of any quality. It changes the time taken, never the score.
         """
-        members = np.asarray(columns, dtype=np.intp)
-        gram, cross = self._floats.gram, self._floats.cross
-        local = solve_one(gram[np.ix_(members, members)], cross[members], self.rho_float, beta)
+        members = list(columns)
         model = np.zeros((1, self.width), dtype=np.bool_)
         model[0, members] = True
-        guess = np.zeros((1, self.width))
-        for candidate in local:
-            guess[0, members] = candidate
-            scores, sure = self._certified(guess, model)
+        if beta is not None:
+            guess = np.zeros((1, self.width))
+            guess[0, members] = beta
+            scores, sure = self._certified(tidy(guess, self.rho_float), model)
             if sure[0]:
                 return int(scores[0])
         return int(self.scores(model)[0])
