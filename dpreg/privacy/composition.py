@@ -50,11 +50,8 @@ from typing import Final
 import numpy as np
 from flint import arb, ctx
 
-from dpreg.errors import ArgumentError, shown
 from dpreg.privacy.balls import ball, round_up
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.mechanisms.choice import MECHANISMS
-from dpreg.privacy.protection import check_contributions
 
 WORTHWHILE: Final = Fraction(6, 5)
 """Composed exponential draws replace permute-and-flip where each gets this many times the eps."""
@@ -106,14 +103,6 @@ def plan_draws(
     contributions : int
         Rows one person may own; see `bounded_range_share`.
     """
-    if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
-        raise ArgumentError("draws must be an integer of at least 1")
-    if mechanism not in ("auto", *MECHANISMS):
-        raise ArgumentError(
-            f"mechanism must be 'auto' or one of {MECHANISMS}, got {shown(mechanism)}"
-        )
-    if budget.eps == 0:
-        raise ArgumentError("eps must be positive")
     pure = budget.eps / draws
     composes = budget.delta > 0 and draws > 1 and budget.eps <= _LARGEST_EPS
     if composes and mechanism in ("auto", "exponential"):
@@ -199,9 +188,6 @@ def bounded_range_share(draws: int, eps: Fraction, delta: Fraction, contribution
     every j < k, K draws of j/k of it within (j eps / k, delta): what j of a person's k rows cost
     where the rows are divided between releases (`dpreg.privacy.budget.in_parallel`).
     """
-    check_contributions(contributions)
-    if not 0 < delta < 1 or eps <= 0:
-        raise ArgumentError("eps must be positive and delta lie between 0 and 1")
     step = eps / draws * _STEP
 
     def proved(steps: int) -> bool:

@@ -47,8 +47,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from flint import arb, ctx
 
-from dpreg.errors import ArgumentError
-
 if TYPE_CHECKING:
     from numpy.random import Generator
 
@@ -150,8 +148,7 @@ def l2_norm_noise(
     source : callable, optional
         Fair bits, for tests; the operating system's by default.
     """
-    if size < 1 or scale < 1:
-        raise ArgumentError("L2-norm noise needs at least one cell and a scale of at least 1")
+    assert scale >= 1
     if rng is not None:
         direction = rng.standard_normal(size)
         radius = float(scale) * rng.gamma(size)

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from flint import arb, arb_mat
 
-from dpreg.errors import ArgumentError
 from dpreg.privacy.mechanisms.floors import SPARE_BITS, Bits, floors, normals
 
 if TYPE_CHECKING:
@@ -57,9 +56,8 @@ def wishart_noise(
     tuple of tuples of int
         D x D, symmetric.
     """
+    assert min(scales) >= 1
     size = len(scales)
-    if size < 1 or any(scale < 1 for scale in scales):
-        raise ArgumentError("matrix-Laplace noise needs scales of at least 1")
     half = degrees(size) * size
 
     def values(uniforms: list[arb]) -> list[arb]:
