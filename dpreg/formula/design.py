@@ -49,13 +49,10 @@ from dpreg.formula.rows import (
     store,
 )
 from dpreg.formula.syntax import Labels, Spec, read_factor
-from dpreg.formula.terms import CodedTerm, FormulaTerms, code_terms, read_terms
+from dpreg.formula.terms import INTERCEPT, FormulaTerms, Term, code_terms, read_terms
 from dpreg.grouped import CodedRows, Layout
 from dpreg.schema import Schema
 from dpreg.sources import LocalSource, Source, as_source
-
-INTERCEPT = "Intercept"
-"""Name of the constant term, as patsy spells it."""
 
 # Messages do not say whether a table holds its text as codes or as characters.
 _HOLDS: Final[Mapping[Kind, str]] = {
@@ -64,30 +61,6 @@ _HOLDS: Final[Mapping[Kind, str]] = {
     "datetime": "holds dates or times",
     "other": "holds neither numbers nor labels",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Term:
-    """One term of the formula.
-
-    Attributes
-    ----------
-    name : str
-        patsy's name, such as ``a:b``.
-    columns : tuple of int
-        Its indices into z; the intercept's is (0,).
-    factors : tuple of str
-        Names of its factors; none for the intercept. A term belongs below another under strong
-        hierarchy when its factors are a subset of the other's.
-    exclusive : bool
-        True where its columns, two or more, are stored as 0/1 and at most one of them is not zero
-        on any row.
-    """
-
-    name: str
-    columns: tuple[int, ...]
-    factors: tuple[str, ...]
-    exclusive: bool
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -386,30 +359,28 @@ def build_design(
             f"can be written as a number, as in I(1 * flag)."
         )
     regressors = {code: factors[code] for term in parsed.terms for code in term}
-    coded = code_terms(parsed, regressors)
-    terms = _numbered(parsed, coded)
+    terms, products = code_terms(parsed, regressors)
     kept = resolve_keep(terms, keep)
     affine = INTERCEPT in kept
     centered = center and affine  # else a model without an intercept would be one of y - middle
     columns = [Column(INTERCEPT, INTERCEPT, 1.0, 1.0, 0.0, 1.0)]
-    for term in coded:
-        for column in term.columns:
-            counts = _levels(column, regressors)
-            scaled = scaled_column(
-                column.name,
-                term.name,
-                _product_interval(column, regressors),
-                centered=affine,
-                indicator=0 not in counts and max(counts) > 2,
-            )
-            columns.append(replace(scaled, levels=0 not in counts))
+    named = {place: term.name for term in terms for place in term.columns}
+    for place, product in enumerate(products, start=1):
+        counts = _levels(product, regressors)
+        scaled = scaled_column(
+            product.name,
+            named[place],
+            _product_interval(product, regressors),
+            centered=affine,
+            indicator=0 not in counts and max(counts) > 2,
+        )
+        columns.append(replace(scaled, levels=0 not in counts))
     terms = [
         replace(
             term, exclusive=term.exclusive and all(columns[i].offset == 0 for i in term.columns)
         )
         for term in terms
     ]
-    products = tuple(column for term in coded for column in term.columns)
     groups = coded_columns(products, columns[1:], regressors)
     scaled = scaled_response(parsed.response, response.intervals[0], clip=clip, center=centered)
     return Design(
@@ -563,20 +534,6 @@ def _check_response(parsed: FormulaTerms, specs: Mapping[str, Spec]) -> None:
                 f"factor {shown(code)}: {shown(both[0])} is the response, so it cannot stand on "
                 "the right-hand side too; leave it out there."
             )
-
-
-def _numbered(parsed: FormulaTerms, coded: Sequence[CodedTerm]) -> list[Term]:
-    """Give the terms their places in z."""
-    terms = [Term(INTERCEPT, (0,), (), exclusive=False)] if parsed.intercept else []
-    first = 1
-    for term in coded:
-        places = tuple(range(first, first + len(term.columns)))
-        terms.append(Term(term.name, places, term.factors, term.exclusive))
-        first += len(places)
-    names = [term.name for term in terms]
-    if len(set(names)) < len(names):
-        raise FormulaError("two terms have the same name; rename a column called Intercept.")
-    return terms
 
 
 def _levels(column: Product, factors: Mapping[str, Factor]) -> list[int]:

@@ -122,6 +122,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import numpy as np
 
 from dpreg.arrays import Floats
+from dpreg.privacy import proofs
 from dpreg.privacy.balls import float_above
 from dpreg.privacy.budget import ALL_ROWS
 from dpreg.privacy.gaussian import look_scale, weighted_scale
@@ -129,20 +130,7 @@ from dpreg.privacy.mechanisms.additive import gaussian_noise, laplace_noise, lap
 from dpreg.privacy.mechanisms.floors import l2_norm_noise, l2_norm_variance
 from dpreg.privacy.mechanisms.wishart import degrees, wishart_noise
 from dpreg.privacy.noise import check_scales
-from dpreg.privacy.proofs import (
-    CELL_UNITS,
-    Triangle,
-    information_l2_squared,
-    joint_l2_squared,
-    located_l2_squared,
-    located_weights,
-    nuclear_norm,
-    score_l2,
-    score_weight,
-    sensitivity_l2_squared,
-    tail_change,
-    trace_l1,
-)
+from dpreg.privacy.proofs import CELL_UNITS, Triangle
 from dpreg.privacy.protection import AccountError, Protection, Stability
 
 if TYPE_CHECKING:
@@ -357,11 +345,11 @@ def gaussian_fit(
     """
     assert 0 <= tail < 1 - information
     shares = information, 1 - information - tail
-    weight = score_weight(protection, middle)
+    weight = proofs.score_weight(protection, middle)
     scales: Scales = ()
     if information:
-        scales = _two(_scale(information_l2_squared(protection), mu_squared * information))
-    joint = _scale(joint_l2_squared(weight, middle, protection), mu_squared * shares[1])
+        scales = _two(_scale(proofs.information_l2_squared(protection), mu_squared * information))
+    joint = _scale(proofs.joint_l2_squared(weight, middle, protection), mu_squared * shares[1])
     return FitNoise(
         columns,
         "gaussian",
@@ -372,7 +360,7 @@ def gaussian_fit(
         mu_squared,
         shares,
         protection,
-        _scale(tail_change(protection) ** 2, mu_squared * tail) if tail else 0.0,
+        _scale(proofs.tail_change(protection) ** 2, mu_squared * tail) if tail else 0.0,
         tail,
     )
 
@@ -406,8 +394,12 @@ def pure_fit(
     """
     assert sum(shares) + tail == 1
     own, score, other = (Fraction(share) * eps / CELL_UNITS for share in shares)
-    spectral = Fraction(nuclear_norm(protection), 2)
-    wanted = score_l2(protection) / score, trace_l1(protection) / other, spectral / other
+    spectral = Fraction(proofs.nuclear_norm(protection), 2)
+    wanted = (
+        proofs.score_l2(protection) / score,
+        proofs.trace_l1(protection) / other,
+        spectral / other,
+    )
     check_scales(*wanted, *([spectral / own] if own else []))
     number, matrix = float_above(max(wanted[1], Fraction(1))), _up(wanted[2])
     return FitNoise(
@@ -420,7 +412,7 @@ def pure_fit(
         Fraction(eps),
         tuple(map(Fraction, shares)),
         protection,
-        _tail(tail_change(protection) * CELL_UNITS, tail * eps) if tail else 0.0,
+        _tail(proofs.tail_change(protection) * CELL_UNITS, tail * eps) if tail else 0.0,
         Fraction(tail),
     )
 
@@ -634,8 +626,8 @@ def located_gaussian(
         Where it names persons, rows are limited by their sum: a person is one unit then, whatever
         `contributions` (`located_sensitivity`, "Persons").
     """
-    squared = located_l2_squared(weight, protection.sums)
-    weights = located_weights(size, weight)
+    squared = proofs.located_l2_squared(weight, protection.sums)
+    weights = proofs.located_weights(size, weight)
     sigma = look_scale(squared, mu_squared)
     cells = tuple((cell,) for cell in weights)
     scales = tuple(weighted_scale(sigma, square) for square in weights.values())
@@ -659,7 +651,7 @@ def box_gaussian(triangle: Triangle, mu_squared: Fraction, protection: Protectio
     """
     assert triangle.intercept
     weight, last = box_response_weight(triangle), len(triangle.columns)
-    squared = sensitivity_l2_squared(triangle, protection, weight) * CELL_UNITS**2
+    squared = proofs.sensitivity_l2_squared(triangle, protection, weight) * CELL_UNITS**2
     sigma = look_scale(squared, mu_squared)
     scales = tuple(weighted_scale(sigma, weight ** cell.count(last)) for cell in triangle.cells)
     cells = tuple(triangle.places(cell) for cell in triangle.cells)

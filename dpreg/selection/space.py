@@ -24,7 +24,7 @@ import numpy as np
 
 from dpreg.arrays import Bools
 from dpreg.errors import ArgumentError
-from dpreg.formula.design import Term
+from dpreg.formula.terms import Term
 
 Counts = tuple[int, ...]
 
