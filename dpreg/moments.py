@@ -25,7 +25,6 @@ from itertools import cycle
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dgemm
 
 from dpreg.arrays import MOMENT_BITS, to_grid
 from dpreg.errors import ArgumentError
@@ -50,7 +49,6 @@ _FLUSH_BLOCKS = 512  # 2**9 blocks of at most 2**53 stay within int64
 _BLOCK_CELLS = 5 << 18  # of many columns fewer rows are taken at a time: they are slower to fetch
 _LEAST_ROWS = 1 << 10
 _ROWS_OF_LEVEL = 16  # that are summed by codes while one level is added to its sums
-_NARROW = 15  # columns up to which half a block is multiplied sooner, and by dgemm than by dsyrk
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +174,7 @@ class _MomentTally:
     def _step(self) -> int:
         """Return how many rows of a chunk to take, so that they stay in the cache until summed."""
         layout = layout_of(self.vectors)
-        if len(layout.dense) <= _NARROW:
-            step = _BLOCK_ROWS // 2
-        else:
-            step = max(_LEAST_ROWS, min(_BLOCK_ROWS, _BLOCK_CELLS // len(layout.dense)))
+        step = max(_LEAST_ROWS, min(_BLOCK_ROWS, _BLOCK_CELLS // len(layout.dense)))
         # Each part's sums are as large as the groups are.
         return max(step, _ROWS_OF_LEVEL * sum(len(group.places) for group in layout.groups))
 
@@ -280,7 +275,7 @@ def _summed(
     pending = 0
     for cells, labels in _split(blocks, D):
         if labels is None:
-            partial[0] += _product(cells).ravel()[flat].astype(np.int64)
+            partial[0] += (cells.T @ cells).ravel()[flat].astype(np.int64)
             rows[0] += len(cells)
         else:
             rows += np.bincount(labels, minlength=groups)
@@ -298,19 +293,9 @@ def _products(
     cells: NDArray[np.float64], labels: NDArray[np.int64], groups: int
 ) -> Iterable[NDArray[np.float64]]:
     """Return z'z of each group's rows of a block: exact, as the module says."""
-    if groups == 2:  # gathering one group's rows is enough: the difference of integers is exact
-        second = np.take(cells.T, np.flatnonzero(labels), axis=1)
-        product = second @ second.T
-        return _product(cells) - product, product
     ends = np.cumsum(np.bincount(labels, minlength=groups))[:-1]
     parts = np.split(cells[np.argsort(labels, kind="stable")], ends)
     return (part.T @ part for part in parts)
-
-
-def _product(cells: NDArray[np.float64]) -> NDArray[np.float64]:
-    if cells.shape[1] <= _NARROW and cells.flags.f_contiguous:
-        return np.asarray(dgemm(1.0, cells, cells, trans_a=True))
-    return cells.T @ cells
 
 
 def _split(

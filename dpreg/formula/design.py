@@ -46,7 +46,6 @@ from dpreg.formula.rows import (
     scale,
     scaled_column,
     scaled_response,
-    store,
 )
 from dpreg.formula.syntax import Labels, Spec, read_factor
 from dpreg.formula.terms import INTERCEPT, FormulaTerms, Term, code_terms, read_terms
@@ -173,14 +172,15 @@ class Design:
         with np.errstate(all="ignore"):
             cells, complete = clean_cells(chunk, self.types, clipped=True)
             values = factor_values(self._factors.values(), cells, complete)
+            (response,) = factor_values([self._response], cells, complete).values()
             out = np.empty((len(places), len(complete)))
             out[0] = 1.0
             for row, place in zip(out[1:], places[1:], strict=True):
                 if place < len(self.columns):
-                    store(self._products[place - 1], values, self.columns[place], row)
+                    column, raw = self.columns[place], multiplied(self._products[place - 1], values)
                 else:
-                    (response,) = factor_values([self._response], cells, complete).values()
-                    scale(response[0], self.response.offset, self.response.width, row)
+                    column, raw = self.response, response[0]
+                scale(raw, column.offset, column.width, row)
             out[:, ~complete] = 0.0
             slots = tuple(group.slots(values, complete) for group in groups)
         return CodedRows(out.T, slots)

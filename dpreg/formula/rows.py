@@ -222,20 +222,6 @@ def scale(raw: Float, offset: float | Float, width: float | Float, out: Float) -
     np.clip(out, -1.0, 1.0, out=out)
 
 
-def store(product: Product, values: Values, column: Column, out: Float) -> None:
-    """Write a scaled design column to `out`.
-
-    A factor of levels on its own is scaled level by level: the same numbers, sooner.
-    """
-    code, _, levels = product.parts[0]
-    if len(product.parts) == 1 and levels is not None:
-        table = np.empty_like(levels)
-        scale(levels, column.offset, column.width, table)
-        np.take(table, values[code], out=out, mode="clip")
-    else:
-        scale(multiplied(product, values), column.offset, column.width, out)
-
-
 # ---- groups --------------------------------------------------------------------------------------
 
 

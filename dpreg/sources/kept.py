@@ -83,7 +83,6 @@ _WRITE_BYTES = 1 << 26
 _READ_ROWS = 1 << 18
 """Rows that are read at a time: each id among them is hashed once."""
 _PARTS: Final = 256
-_TURNED_ROWS: Final = 1 << 9
 
 
 class File:
@@ -288,7 +287,7 @@ class KeptSource(LocalSource):
         self._columns = dict(columns)
         self._blocks: list[_Kept] = []
         for rows in blocks:
-            block = _turned(rows)
+            block = np.ascontiguousarray(rows.T)  # columns first, as a pass reads them
             self.rows += block.shape[1]
             self.person_count += len(persons_of(block))
             self._blocks.append(block if file is None else file.append(block))
@@ -383,11 +382,3 @@ class Spool:
                 if start < end:
                     self._parts[which].append((filed, slice(start, end)))
         self._bytes = 0
-
-
-def _turned(rows: Rows) -> Rows:
-    """Put columns first, as a pass reads them; a few rows at a time, which stay in the cache."""
-    turned = np.empty(rows.shape[::-1])
-    for part in slices(len(rows), _TURNED_ROWS):
-        turned[:, part] = rows[part].T
-    return turned
