@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from operator import mul
 from typing import Any, Final
 
@@ -141,8 +141,8 @@ class Design:
 
     def __reduce__(self) -> tuple[Callable[..., Design], tuple[Any, ...]]:
         """Keep the arguments only: what they make can be made again."""
-        arguments = (self.formula, self.schema.to_dict(), self.keep, self.clip, self.center)
-        return _rebuilt, arguments
+        build = partial(build_design, keep=self.keep, clip=self.clip, center=self.center)
+        return build, (self.formula, self.schema)
 
     def block(self, chunk: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
         """Make scaled row vectors of some rows, each from its own row alone.
@@ -400,17 +400,6 @@ def build_design(
         _products=products,
         _groups=groups,
     )
-
-
-def _rebuilt(
-    formula: str,
-    schema: dict[str, Any],
-    keep: tuple[str, ...],
-    clip: Fraction,
-    center: bool,
-) -> Design:
-    """Build a pickled design again from the arguments that it kept."""
-    return build_design(formula, Schema(schema), keep=keep, clip=clip, center=center)
 
 
 def resolve_keep(terms: Sequence[Term], keep: Iterable[str]) -> tuple[str, ...]:
