@@ -21,7 +21,7 @@ Tested in `tests/grouped/test_cells.py`, `tests/grouped/test_sums.py` and `tests
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, Protocol, overload, runtime_checkable
@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from dpreg.arrays import CELL_BITS
-from dpreg.columns import ColumnType
+from dpreg.arrays import CELL_BITS, Floats, Ints, Objects, Places
+from dpreg.columns import Columns
 from dpreg.errors import ArgumentError
 from dpreg.sources import Chunk, Integers
 from dpreg.sources.base import added
@@ -52,9 +52,9 @@ class Group:
         where each row brings a value of its own.
     """
 
-    places: NDArray[np.int64]
-    rest: NDArray[np.int64]
-    steps: NDArray[np.int64] | None
+    places: Ints
+    rest: Ints
+    steps: Ints | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,15 +69,15 @@ class Slots:
         Stored cell of the named column, not yet on the grid; None where the group has `steps`.
     """
 
-    codes: NDArray[np.intp]
-    values: NDArray[np.float64] | None
+    codes: Places
+    values: Floats | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CodedRows:
     """Some rows: the columns outside groups, (rows, k), and each group's codes."""
 
-    dense: NDArray[np.float64]
+    dense: Floats
     slots: tuple[Slots, ...]
 
 
@@ -100,7 +100,7 @@ class Layout:
     """
 
     size: int
-    dense: NDArray[np.int64]
+    dense: Ints
     groups: tuple[Group, ...]
     pairs: tuple[tuple[int, int], ...] = field(init=False)
     starts: tuple[int, ...] = field(init=False)
@@ -140,14 +140,14 @@ class Vectors(Protocol):
     """What makes row vectors, from public facts: a `Design`, for one. It is sent to the rows."""
 
     @property
-    def types(self) -> Mapping[str, ColumnType]:
+    def types(self) -> Columns:
         """What is read, and how."""
 
     @property
     def size(self) -> int:
         """D, the cells of a row vector."""
 
-    def block(self, chunk: Chunk, /) -> NDArray[np.float64]:
+    def block(self, chunk: Chunk, /) -> Floats:
         """Make the vectors of some rows, (rows, D), each from its own row alone.
 
         The array is fresh: who asked for it may write to it.
@@ -270,7 +270,7 @@ class GroupedCells(Sequence[tuple[int, ...]]):
             row = row + rest * (self._rest * (sums[0] >> CELL_BITS) + sums) + self._rest * own
         return tuple(row.tolist())
 
-    def _sums(self, place: int) -> NDArray[np.object_]:
+    def _sums(self, place: int) -> Objects:
         """Return sum u_j u_k of one column j and every k."""
         layout, groups = self.layout, self.layout.groups
         row = np.zeros(layout.size, dtype=object)
@@ -318,12 +318,7 @@ class GroupSums:
         self._partial = self._zeros(np.int64)
         self._total: list[NDArray[Any]] | None = None
 
-    def add(
-        self,
-        cells: NDArray[np.float64],
-        slots: Sequence[Slots],
-        labels: NDArray[np.int64] | None = None,
-    ) -> None:
+    def add(self, cells: Floats, slots: Sequence[Slots], labels: Ints | None = None) -> None:
         """Add some rows, at most 2**20.
 
         Parameters
@@ -414,7 +409,7 @@ class GroupSums:
         self._pending = 0
 
 
-def _add_cells(cross: Any, places: Any, cells: NDArray[np.float64]) -> None:
+def _add_cells(cross: Any, places: Any, cells: Floats) -> None:
     """Add each row's cells to the sums of its set and code; `places` past the last add nothing."""
     sums = cross.reshape(-1, cross.shape[-1])
     for column, cell in zip(sums.T, cells.T, strict=True):

@@ -24,9 +24,8 @@ from dataclasses import dataclass, replace
 from itertools import cycle
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpreg.arrays import MOMENT_BITS, to_grid
+from dpreg.arrays import MOMENT_BITS, Floats, Ints, Objects, to_grid
 from dpreg.errors import ArgumentError
 from dpreg.grouped import (
     CodedRows,
@@ -110,7 +109,7 @@ class Moments:
         last = self.cells[-1]
         return tuple(last[i] for i in columns)
 
-    def as_float(self) -> NDArray[np.float64]:
+    def as_float(self) -> Floats:
         """D x D, each cell correctly rounded to float64, in units of 1."""
         found = np.empty((self.size, self.size))
         for place, row in enumerate(self.cells):
@@ -154,7 +153,7 @@ class _MomentTally:
 
     def _cells(
         self, chunks: Iterable[tuple[int, Chunk]], sums: GroupSums
-    ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64] | None]]:
+    ) -> Iterator[tuple[Floats, Ints | None]]:
         """Put rows on the grid; what stands as codes goes to `sums`, the rest on."""
         step = self._step()
         for start, chunk in chunks:
@@ -185,7 +184,7 @@ class _MomentTally:
             return vectors.coded(chunk)
         return CodedRows(vectors.block(chunk), ())
 
-    def _labels(self, start: int, chunk: Chunk, rows: int) -> NDArray[np.int64] | None:
+    def _labels(self, start: int, chunk: Chunk, rows: int) -> Ints | None:
         if self.coins is None:
             return None
         if self.by_person:
@@ -222,7 +221,7 @@ def read_moments(
     return tuple(replace(part, group=name) for part, name in zip(parts, cycle(names), strict=False))
 
 
-def accumulate(blocks: Iterable[NDArray[np.float64]], D: int) -> Moments:
+def accumulate(blocks: Iterable[Floats], D: int) -> Moments:
     """Sum z z' exactly over blocks of scaled rows.
 
     Parameters
@@ -237,7 +236,7 @@ def accumulate(blocks: Iterable[NDArray[np.float64]], D: int) -> Moments:
 
 
 def accumulate_groups(
-    blocks: Iterable[tuple[NDArray[np.float64], NDArray[np.int64] | None]], D: int, groups: int
+    blocks: Iterable[tuple[Floats, Ints | None]], D: int, groups: int
 ) -> tuple[Moments, ...]:
     """Sum z z' exactly and separately over groups of rows, in one pass.
 
@@ -265,11 +264,11 @@ def accumulate_groups(
 
 
 def _summed(
-    blocks: Iterable[tuple[NDArray[np.float64], NDArray[np.int64] | None]], D: int, groups: int
-) -> tuple[list[Integers], NDArray[np.int64]]:
+    blocks: Iterable[tuple[Floats, Ints | None]], D: int, groups: int
+) -> tuple[list[Integers], Ints]:
     """Sum cells on the grid: the upper triangle of each group, and its number of rows."""
     flat = np.ravel_multi_index(np.triu_indices(D), (D, D))
-    total: NDArray[np.object_] | None = None
+    total: Objects | None = None
     partial = np.zeros((groups, len(flat)), dtype=np.int64)
     rows = np.zeros(groups, dtype=np.int64)
     pending = 0
@@ -289,9 +288,7 @@ def _summed(
     return [*(partial if total is None else total + partial)], rows
 
 
-def _products(
-    cells: NDArray[np.float64], labels: NDArray[np.int64], groups: int
-) -> Iterable[NDArray[np.float64]]:
+def _products(cells: Floats, labels: Ints, groups: int) -> Iterable[Floats]:
     """Return z'z of each group's rows of a block: exact, as the module says."""
     ends = np.cumsum(np.bincount(labels, minlength=groups))[:-1]
     parts = np.split(cells[np.argsort(labels, kind="stable")], ends)
@@ -299,8 +296,8 @@ def _products(
 
 
 def _split(
-    blocks: Iterable[tuple[NDArray[np.float64], NDArray[np.int64] | None]], D: int
-) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64] | None]]:
+    blocks: Iterable[tuple[Floats, Ints | None]], D: int
+) -> Iterator[tuple[Floats, Ints | None]]:
     """Cut incoming blocks to at most 8192 rows."""
     for block, labels in blocks:
         if block.ndim != 2 or block.shape[1] != D:

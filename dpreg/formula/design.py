@@ -21,8 +21,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.cells import Kind
-from dpreg.columns import ColumnType
+from dpreg.columns import Columns
 from dpreg.errors import ArgumentError, FormulaError, SchemaError, did_you_mean, shown
 from dpreg.formula.expressions import Interval, NotFiniteError
 from dpreg.formula.factors import (
@@ -105,7 +106,7 @@ class Design:
     columns: tuple[Column, ...]
     terms: tuple[Term, ...]
     needed: tuple[str, ...]
-    types: Mapping[str, ColumnType] = field(compare=False)
+    types: Columns = field(compare=False)
     _factors: Mapping[str, Factor] = field(compare=False)
     _response: Measure = field(compare=False)
     layout: Layout = field(compare=False)
@@ -144,7 +145,7 @@ class Design:
         build = partial(build_design, keep=self.keep, clip=self.clip, center=self.center)
         return build, (self.formula, self.schema)
 
-    def block(self, chunk: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
+    def block(self, chunk: Mapping[str, NDArray[Any]]) -> Floats:
         """Make scaled row vectors of some rows, each from its own row alone.
 
         Parameters
@@ -228,10 +229,10 @@ class Design:
     def _raw(
         self,
         chunk: Mapping[str, NDArray[Any]],
-        types: Mapping[str, ColumnType],
+        types: Columns,
         factors: Mapping[str, Factor],
         chosen: Sequence[int],
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         with np.errstate(all="ignore"):
             cells, complete = clean_cells(chunk, types, clipped=False)
             values = factor_values(factors.values(), cells, complete)
@@ -242,9 +243,7 @@ class Design:
             out[~complete] = np.nan
         return out
 
-    def to_user_units(
-        self, columns: Sequence[int]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def to_user_units(self, columns: Sequence[int]) -> tuple[Floats, Floats]:
         """Map stored coefficients to coefficients of the columns' own units.
 
         With stored x_j = (X_j - o_j) / w_j and y = (Y - o) / w, the model y = b_0 + sum b_j x_j is
@@ -274,9 +273,7 @@ class Design:
             matrix[list(columns).index(0)] = first
         return matrix, shift
 
-    def factors_to_user_units(
-        self, columns: Sequence[int]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def factors_to_user_units(self, columns: Sequence[int]) -> tuple[Floats, Floats, Floats]:
         """Return T of `to_user_units` as its diagonal and the intercept's row, and t0.
 
         Of a model without the intercept the row is the first one.

@@ -25,16 +25,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpreg.arrays import to_grid
-from dpreg.columns import Boolean, Categorical, ColumnType, Numeric
+from dpreg.arrays import Bools, Floats, Places, to_grid
+from dpreg.columns import Boolean, Categorical, Columns, Numeric
 from dpreg.errors import SchemaError, shown
 from dpreg.formula.expressions import Interval
 from dpreg.formula.factors import Coded, Factor, Measure
 from dpreg.grouped import Group, Layout, Slots
 
 Array = NDArray[Any]
-Float = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Values = Mapping[str, Any]
 """Factors' values by their text: a list of columns, or the places of levels."""
 
@@ -136,12 +134,12 @@ class Product:
     """
 
     name: str
-    parts: tuple[tuple[str, int, Float | None], ...]
+    parts: tuple[tuple[str, int, Floats | None], ...]
 
 
 def clean_cells(
-    chunk: Mapping[str, Array], types: Mapping[str, ColumnType], *, clipped: bool
-) -> tuple[dict[str, Array], Mask]:
+    chunk: Mapping[str, Array], types: Columns, *, clipped: bool
+) -> tuple[dict[str, Array], Bools]:
     """Replace missing and undeclared cells by a legal value and note their rows.
 
     Parameters
@@ -183,7 +181,7 @@ def clean_cells(
 
 
 def factor_values(
-    factors: Iterable[Factor], cells: Mapping[str, Array], complete: Mask
+    factors: Iterable[Factor], cells: Mapping[str, Array], complete: Bools
 ) -> dict[str, Any]:
     """Compute factors on cleaned cells; rows where one has no value are struck from `complete`.
 
@@ -206,7 +204,7 @@ def factor_values(
     return values
 
 
-def multiplied(product: Product, values: Values) -> Float:
+def multiplied(product: Product, values: Values) -> Floats:
     """Compute a raw design column, in the order in which patsy multiplies."""
     result: Any = None
     for code, place, levels in product.parts:
@@ -215,7 +213,7 @@ def multiplied(product: Product, values: Values) -> Float:
     return np.asarray(result)
 
 
-def scale(raw: Float, offset: float | Float, width: float | Float, out: Float) -> None:
+def scale(raw: Floats, offset: float | Floats, width: float | Floats, out: Floats) -> None:
     """Write clip((raw - offset) / width, -1, 1) to `out`; NaN stays NaN."""
     np.subtract(raw, offset, out=out)
     np.divide(out, width, out=out)
@@ -244,12 +242,12 @@ class CodedColumns:
 
     group: Group
     factors: tuple[str, ...]
-    table: NDArray[np.intp]
+    table: Places
     numbers: tuple[tuple[str, int], ...]
-    offset: Float
-    width: Float
+    offset: Floats
+    width: Floats
 
-    def slots(self, values: Mapping[str, Any], complete: Mask) -> Slots:
+    def slots(self, values: Mapping[str, Any], complete: Bools) -> Slots:
         """Make the codes and values of some rows, from their factors' values."""
         found = self.table[tuple(values[code] for code in self.factors)]
         codes = np.where(complete, found, -1)
@@ -299,7 +297,7 @@ def layout_of_columns(size: int, coded: Sequence[CodedColumns]) -> Layout:
     return Layout(size, np.setdiff1d(np.arange(size), grouped), groups)
 
 
-def _only_level(indicator: Float) -> int:
+def _only_level(indicator: Floats) -> int:
     """Return the one level at which a column is 1 and not 0; -1 where it is not such a column."""
     level = int(indicator.argmax())
     return level if indicator[level] == 1 and np.count_nonzero(indicator) == 1 else -1

@@ -18,13 +18,13 @@ from typing import Any, Final
 
 import numpy as np
 import patsy
-from numpy.typing import NDArray
 from patsy import desc
 from patsy.categorical import C
 from patsy.contrasts import ContrastMatrix
 from patsy.eval import EvalEnvironment
 from patsy.parse_formula import parse_formula
 
+from dpreg.arrays import Floats
 from dpreg.errors import FormulaError, shown
 from dpreg.formula.factors import Factor, Measure
 from dpreg.formula.rows import Product
@@ -229,7 +229,7 @@ class _Indicators(ContrastMatrix):  # type: ignore[misc]
         self._line = np.zeros(2 * len(levels) - 1)
         self._line[len(levels) - 1] = 1.0
 
-    def column(self, place: int) -> NDArray[np.float64]:
+    def column(self, place: int) -> Floats:
         """Return the value of a column at each level."""
         levels = (len(self._line) + 1) // 2
         start = levels - 1 - self.ones[place]
@@ -320,12 +320,12 @@ def _width(factor: Factor) -> int:
 
 def _products(
     subterm: Any, factors: Mapping[str, Factor]
-) -> Iterator[tuple[tuple[str, int, NDArray[np.float64] | None], ...]]:
+) -> Iterator[tuple[tuple[str, int, Floats | None], ...]]:
     """Yield the parts of each column of a subterm, the first factor's columns running fastest."""
-    choices: list[list[tuple[str, int, NDArray[np.float64] | None]]] = []
+    choices: list[list[tuple[str, int, Floats | None]]] = []
     for factor in subterm.factors:
         code, coding = factor.name(), subterm.contrast_matrices.get(factor)
-        columns: list[NDArray[np.float64] | None]
+        columns: list[Floats | None]
         if coding is None:
             columns = [None] * _width(factors[code])
         elif isinstance(coding, _Indicators):

@@ -13,13 +13,13 @@ Tested in `tests/sources/test_arrow.py` and `tests/sources/test_files.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from dpreg.cells import Kind
-from dpreg.columns import Categorical, ColumnType
+from dpreg.columns import Categorical, Columns, ColumnType
 from dpreg.errors import ArgumentError, DataError
 from dpreg.paths import Stamp, check_same, stamp
 from dpreg.sources.arrow_cells import batch_reader, kind_of_arrow, pa
@@ -45,9 +45,9 @@ _LEAST_DECODED = 1 << 12
 
 def batch_pieces(
     batches: Iterable[tuple[int, Any]],
-    columns: Mapping[str, ColumnType],
+    columns: Columns,
     size: int,
-    reader: Callable[[Any, Mapping[str, ColumnType]], Callable[[Any], Chunk]] = batch_reader,
+    reader: Callable[[Any, Columns], Callable[[Any], Chunk]] = batch_reader,
 ) -> Iterator[Piece]:
     """Cut record batches, which may differ in their types, into pieces.
 
@@ -136,7 +136,7 @@ class StreamSource(LocalSource):
             raise DataError(f"the rows of {self._name} cannot be counted before they are read")
         return super().count()
 
-    def _pieces(self, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
+    def _pieces(self, columns: Columns, size: int) -> Iterator[Piece]:
         if self._started and not self.rereadable:
             raise DataError(
                 f"{self._name} can be read once, and has been: give a table that stays, or "
@@ -156,7 +156,7 @@ class StreamSource(LocalSource):
             )
         self._rows = rows
 
-    def _promised(self, schema: Any, columns: Mapping[str, ColumnType]) -> Callable[[Any], Chunk]:
+    def _promised(self, schema: Any, columns: Columns) -> Callable[[Any], Chunk]:
         """Make sure that the rows come as the columns that were promised."""
         for name in columns:
             promised = self._schema.field(find_column(self.names, name)).type
@@ -423,7 +423,7 @@ class ParquetSource(LocalSource):
             return next(iter(known))
         return "object"
 
-    def _pieces(self, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
+    def _pieces(self, columns: Columns, size: int) -> Iterator[Piece]:
         before = 0
         for file in self._files:
             yield from batch_pieces(_file_batches(file, columns, size, before), columns, size)
@@ -462,7 +462,7 @@ def _are_labels(file: _File, name: str, how: ColumnType) -> bool:
 
 
 def _file_batches(
-    known: _File, columns: Mapping[str, ColumnType], size: int, before: int
+    known: _File, columns: Columns, size: int, before: int
 ) -> Iterator[tuple[int, Any]]:
     failed = _failed(known.path)
     check_same(known.path, known.stamp)

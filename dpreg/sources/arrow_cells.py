@@ -9,14 +9,15 @@ Text that is not UTF-8, which Arrow does not check in a file, denotes no number 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpreg.arrays import Floats, Ints
 from dpreg.cells import Kind
-from dpreg.columns import Boolean, Categorical, ColumnType, Numeric, PersonId, Unbounded
+from dpreg.columns import Boolean, Categorical, Columns, ColumnType, Numeric, PersonId, Unbounded
 from dpreg.errors import ArgumentError
 from dpreg.sources.base import Chunk
 from dpreg.sources.numpy_cells import Meaning, Values, meaning_of
@@ -103,7 +104,7 @@ def arrow_reader(type: Any, how: ColumnType) -> ArrayReader:
     return silently
 
 
-def batch_reader(schema: Any, columns: Mapping[str, ColumnType]) -> Callable[[Any], Chunk]:
+def batch_reader(schema: Any, columns: Columns) -> Callable[[Any], Chunk]:
     """Make the function that turns record batches of one schema into chunks.
 
     Parameters
@@ -157,7 +158,7 @@ def _is_text(type: Any) -> bool:
     return bool(is_.is_string(type) or is_.is_large_string(type) or is_.is_string_view(type))
 
 
-def _floats(array: Any) -> NDArray[np.float64]:
+def _floats(array: Any) -> Floats:
     """Read integers or floats of any width: the nearest float64, NaN where null."""
     values: NDArray[Any] = array.to_numpy(zero_copy_only=False)
     return values.astype(np.float64, copy=False)
@@ -168,10 +169,10 @@ def _truths(meaning: Meaning) -> ArrayReader:
     return lambda array: table[_codes(array, 2)]
 
 
-def _codes(array: Any, missing: int) -> NDArray[np.int64]:
+def _codes(array: Any, missing: int) -> Ints:
     """Integers or truths as int64, and another where null."""
     codes = array.cast(pa.int64(), safe=False)
-    filled: NDArray[np.int64] = compute.fill_null(codes, missing).to_numpy()
+    filled: Ints = compute.fill_null(codes, missing).to_numpy()
     return filled
 
 
@@ -227,7 +228,7 @@ def _is_unicode(text: str) -> bool:
     return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
-def _numbers_of_text(array: Any) -> NDArray[np.float64]:
+def _numbers_of_text(array: Any) -> Floats:
     """Read text as `dpreg.cells.number` does, in bulk where Arrow agrees on every cell.
 
     Arrow's grammar of floats, where it accepts a text, gives what Python's gives, or NaN where

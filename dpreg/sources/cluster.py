@@ -25,19 +25,20 @@ Tested in `tests/sources/test_cluster.py`, `tests/sources/test_persons.py`,
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from typing import ClassVar, Final, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.cells import Kind
-from dpreg.columns import ColumnType, Unbounded
+from dpreg.columns import Columns, ColumnType, Unbounded
 from dpreg.errors import DataError
 from dpreg.sources.base import (
     CHUNK_ROWS,
+    Advance,
     Chunk,
     Integers,
     Source,
@@ -136,12 +137,7 @@ class ClusterSource(Source):
         return shielded(self.engine, self._count)
 
     def total(
-        self,
-        columns: Mapping[str, ColumnType],
-        tally: Tally,
-        *,
-        positions: bool = False,
-        advance: Callable[[int], object] | None = None,
+        self, columns: Columns, tally: Tally, *, positions: bool = False, advance: Advance = None
     ) -> Integers:
         """Make one pass where the rows are; see `Source.total`.
 
@@ -154,7 +150,7 @@ class ClusterSource(Source):
             advance(self.parts)
         return tally(()) if vector is None else vector
 
-    def kept(self, columns: Mapping[str, ColumnType], persons: Persons) -> SpreadSource:
+    def kept(self, columns: Columns, persons: Persons) -> SpreadSource:
         """Return the rows that are kept of each person, of the columns that a call uses.
 
         Nothing is computed yet.
@@ -203,7 +199,7 @@ class Sending:
         """Names of what is sent: parts of the hash, and the call's columns by their places."""
         return [*HASH, *(f"c{place}" for place in range(len(self.names)))]
 
-    def __call__(self, chunk: Chunk) -> dict[str, NDArray[np.float64]]:
+    def __call__(self, chunk: Chunk) -> dict[str, Floats]:
         """Write the rows of a chunk."""
         rows = matrix_of(chunk, self.names, self.persons.column)
         high, low = np.ascontiguousarray(rows[:, :2].T).view(np.uint64)
@@ -212,7 +208,7 @@ class Sending:
         return dict(zip(self.labels, cells, strict=True))
 
 
-def _received(chunk: Chunk) -> NDArray[np.float64]:
+def _received(chunk: Chunk) -> Floats:
     """Return rows as `matrix_of` wrote them before they were sent."""
     first, middle, last = (chunk[name].astype(np.uint64) for name in HASH)
     ids = (first << 16 | middle >> 32, (middle & 0xFFFFFFFF) << 32 | last)
@@ -249,9 +245,7 @@ class SpreadSource(Source):
     persons : Persons
     """
 
-    def __init__(
-        self, sent: ClusterSource, columns: Mapping[str, ColumnType], persons: Persons
-    ) -> None:
+    def __init__(self, sent: ClusterSource, columns: Columns, persons: Persons) -> None:
         self.names = tuple(columns)
         self.parts, self.unit = sent.parts, sent.unit
         self._sent, self._columns, self._persons = sent, dict(columns), persons
@@ -274,12 +268,7 @@ class SpreadSource(Source):
         return int(self.total({}, _count_rows)[0])
 
     def total(
-        self,
-        columns: Mapping[str, ColumnType],
-        tally: Tally,
-        *,
-        positions: bool = False,
-        advance: Callable[[int], object] | None = None,
+        self, columns: Columns, tally: Tally, *, positions: bool = False, advance: Advance = None
     ) -> Integers:
         """Make one pass where the rows are; see `Source.total`. No row has a place."""
         assert not positions

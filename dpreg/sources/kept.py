@@ -57,11 +57,13 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpreg.arrays import Places
 from dpreg.cells import Kind
-from dpreg.columns import ColumnType
+from dpreg.columns import Columns
 from dpreg.errors import DataError
 from dpreg.sources.base import (
     PART_ROWS,
+    Advance,
     Chunk,
     Integers,
     LocalSource,
@@ -174,7 +176,7 @@ class HeldSource(LocalSource):
 
     __slots__ = ("_kept",)
 
-    def __init__(self, source: LocalSource, columns: Mapping[str, ColumnType]) -> None:
+    def __init__(self, source: LocalSource, columns: Columns) -> None:
         self.names = tuple(columns)
         self.rows, self.parts, self.unit = source.rows, source.parts, source.unit
         self._source = source
@@ -189,11 +191,11 @@ class HeldSource(LocalSource):
         find_column(self.names, name)
         return self._source.kind(name)
 
-    def count(self, advance: Callable[[int], object] | None = None) -> int:
+    def count(self, advance: Advance = None) -> int:
         """Count the rows, and keep them."""
         return int(self.total(self._columns, _count, advance=advance)[0])
 
-    def _pieces(self, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
+    def _pieces(self, columns: Columns, size: int) -> Iterator[Piece]:
         if self._kept is None:
             yield from self._first(columns, min(size, rows_of(len(self._columns))))
             return
@@ -235,10 +237,7 @@ def _count(chunks: Iterable[tuple[int, Chunk]]) -> Integers:
 
 
 def kept_source(
-    source: LocalSource,
-    columns: Mapping[str, ColumnType],
-    persons: Persons,
-    advance: Callable[[int], object] | None = None,
+    source: LocalSource, columns: Columns, persons: Persons, advance: Advance = None
 ) -> KeptSource:
     """Read a table, and take the rows that are kept of each person.
 
@@ -279,9 +278,7 @@ class KeptSource(LocalSource):
 
     __slots__ = ("_blocks",)
 
-    def __init__(
-        self, blocks: Iterable[Rows], columns: Mapping[str, ColumnType], file: File | None = None
-    ) -> None:
+    def __init__(self, blocks: Iterable[Rows], columns: Columns, file: File | None = None) -> None:
         self.names = tuple(columns)
         self.rows = self.person_count = 0
         self._columns = dict(columns)
@@ -298,7 +295,7 @@ class KeptSource(LocalSource):
         find_column(self.names, name)
         return "numeric"
 
-    def _pieces(self, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
+    def _pieces(self, columns: Columns, size: int) -> Iterator[Piece]:
         """Cut blocks between persons: a person of more rows than `size` is one piece."""
         before = 0
         for kept in self._blocks:
@@ -309,7 +306,7 @@ class KeptSource(LocalSource):
             before += block.shape[1]
 
 
-def _cuts(starts: NDArray[np.intp], rows: int, size: int) -> Iterator[slice]:
+def _cuts(starts: Places, rows: int, size: int) -> Iterator[slice]:
     """Cut rows into pieces of at most `size` and of whole persons, or of one person."""
     ends = np.append(starts[1:], rows)
     first = 0
@@ -345,9 +342,7 @@ class Spool:
         if self._bytes > (HELD_BYTES if self._file is None else _WRITE_BYTES):
             self._write()
 
-    def source(
-        self, columns: Mapping[str, ColumnType], settle: Callable[[Rows], Rows]
-    ) -> KeptSource:
+    def source(self, columns: Columns, settle: Callable[[Rows], Rows]) -> KeptSource:
         """Bring persons' rows together. Call it once, when all rows have been taken.
 
         Parameters

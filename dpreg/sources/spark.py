@@ -42,7 +42,7 @@ import logging
 import pickle
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -51,7 +51,7 @@ from weakref import WeakSet
 from pyspark.logger import PySparkLogger
 
 from dpreg.cells import Kind
-from dpreg.columns import ColumnType
+from dpreg.columns import Columns
 from dpreg.errors import ArgumentError, DataError
 from dpreg.sources.base import CHUNK_ROWS, Chunk, Integers, Tally, added, find_column
 from dpreg.sources.cluster import (
@@ -190,7 +190,7 @@ class SparkSource(ClusterSource):
             rows = sums.collect()
         return added(pickle.loads(row["vector"]) for row in rows) if rows else None
 
-    def _selected(self, columns: Mapping[str, ColumnType]) -> DataFrame:
+    def _selected(self, columns: Columns) -> DataFrame:
         """Take the columns to be read, in their order, by place: names may need quoting."""
         from pyspark.sql.functions import lit
 
@@ -271,7 +271,7 @@ class _Sent:
             yield pa.record_batch(self.sending(chunk))
 
 
-def _chunks(batches: Iterable[Any], columns: Mapping[str, ColumnType]) -> Iterator[Chunk]:
+def _chunks(batches: Iterable[Any], columns: Columns) -> Iterator[Chunk]:
     """Read record batches of these columns, in their order."""
     import pyarrow as pa
 
