@@ -89,7 +89,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
@@ -128,8 +128,8 @@ class Node:
     gone: frozenset[int]
     noise: Arrival
     state: State
+    extra: tuple[float, ...]
     bound: float = -math.inf
-    extra: tuple[float, ...] = ()
     heaviest: Heaviest | None = None
     lack: float = 0.0
     most: float = 0.0
@@ -139,10 +139,6 @@ class Node:
     leaf: int = -1
     drawn: bool = False
     at: int = 0
-
-    def __post_init__(self) -> None:
-        """Nothing has been left out that the state does not know."""
-        self.extra = (0.0,) * len(self.state.views)
 
 
 @dataclass(slots=True, eq=False)
@@ -271,7 +267,9 @@ class Search:
         """Take items until the best value found is at least every bound left."""
         cell = self.tree.root
         size = self.counts.size(cell)
-        self.place(Node(cell, size, frozenset(), self.arrival(None, size), self.bounds.state(0)))
+        state = self.bounds.state(0)
+        nothing = (0.0,) * len(state.views)
+        self.place(Node(cell, size, frozenset(), self.arrival(None, size), state, nothing))
         while self.heap and -self.heap[0][0] > self.best_low:
             key, _, item = heapq.heappop(self.heap)
             if isinstance(item, Leaf):
@@ -386,11 +384,8 @@ class Search:
         if size == 0:
             return
         gone = node.gone | {node.leaf}
-        rest = Node(node.cell, size, gone, self.arrival(node.noise, size), node.state)
-        rest.bound, rest.extra, rest.lack = node.bound, node.extra, node.lack
-        rest.level, rest.heaviest = node.level, node.heaviest
-        rest.removed, rest.at = node.removed, node.at
-        self.place(rest)
+        noise = self.arrival(node.noise, size)
+        self.place(replace(node, size=size, gone=gone, noise=noise, leaf=-1, drawn=False))
 
     def split(self, node: Node) -> None:
         """Split on the range of a class or on a unit, whichever raises a bound more."""
@@ -428,14 +423,11 @@ class Search:
             return
         heir = counts.holds(cell, node.leaf)
         noise = node.noise if heir else self.arrival(node.noise, size)
-        made = Node(cell, size, gone, noise, node.state)
+        made = replace(node, cell=cell, size=size, gone=gone, noise=noise, heaviest=None)
         if heir and self.is_single(made):
             return
-        made.level = node.level
-        if heir:
-            made.leaf, made.drawn = node.leaf, True
-        made.bound, made.extra, made.lack = node.bound, node.extra, node.lack
-        made.removed, made.at = node.removed | removed, node.at
+        made.leaf, made.drawn = (node.leaf, True) if heir else (-1, False)
+        made.removed |= removed
         if removed:
             state = node.state
             for u in members(removed).tolist():

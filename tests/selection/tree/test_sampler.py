@@ -158,7 +158,7 @@ def coins(monkeypatch: pytest.MonkeyPatch) -> None:
         if len(node.gone) + 1 < 2**self.counts.units:
             gone = node.gone | {node.leaf}
             noise = self.arrival(node.noise, left)
-            self.place(tree_search.Node(node.cell, left, gone, noise, node.state))
+            self.place(tree_search.Node(node.cell, left, gone, noise, node.state, node.extra))
 
     monkeypatch.setattr(Counts, "size", lambda self, cell: (1 + 2.0**-price) ** self.units)
     monkeypatch.setattr(Counts, "draw_other", toss)
