@@ -32,7 +32,6 @@ from scipy.sparse import csr_array
 
 from dpreg.arrays import CELL_BITS, Floats, Ints, Objects, Places
 from dpreg.columns import Columns
-from dpreg.errors import ArgumentError
 from dpreg.sources import Chunk, Integers
 from dpreg.sources.base import added
 
@@ -197,8 +196,7 @@ class GroupedCells(Sequence[tuple[int, ...]]):
     __slots__ = ("_parts", "_rest", "_slot", "layout", "vector")
 
     def __init__(self, layout: Layout, vector: Integers) -> None:
-        if len(vector) != layout.length:
-            raise ArgumentError("these moments are of other columns.")
+        assert len(vector) == layout.length
         self.layout = layout
         self.vector = vector
         ends = zip(layout.starts[:-1], layout.starts[1:], layout.shapes(), strict=True)
@@ -248,8 +246,7 @@ class GroupedCells(Sequence[tuple[int, ...]]):
 
     def __add__(self, other: GroupedCells) -> GroupedCells:
         """Return the cells of both sets of rows together."""
-        if len(other) != len(self):
-            raise ArgumentError("moments of different columns do not add.")
+        assert len(other) == len(self)
         if not self._alike(other.layout):
             return GroupedCells.of(self) + GroupedCells.of(other)
         return GroupedCells(self.layout, added([self.vector, other.vector]))

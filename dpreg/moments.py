@@ -300,8 +300,7 @@ def _split(
 ) -> Iterator[tuple[Floats, Ints | None]]:
     """Cut incoming blocks to at most 8192 rows."""
     for block, labels in blocks:
-        if block.ndim != 2 or block.shape[1] != D:
-            raise ArgumentError(f"blocks must have {D} columns; got the shape {block.shape}.")
+        assert block.shape[1] == D
         for start in range(0, len(block), _BLOCK_ROWS):
             rows = slice(start, start + _BLOCK_ROWS)
             yield block[rows], None if labels is None else labels[rows]

@@ -296,10 +296,7 @@ class Design:
 
     def _chosen(self, columns: Sequence[int]) -> list[int]:
         chosen = [int(j) for j in columns]
-        if any(not 0 <= j < len(self.columns) for j in chosen) or len(set(chosen)) < len(chosen):
-            raise ArgumentError(
-                f"columns must be different indices from 0 to {len(self.columns) - 1}."
-            )
+        assert set(chosen) <= set(range(len(self.columns)))
         return chosen
 
 
@@ -419,15 +416,10 @@ def resolve_keep(terms: Sequence[Term], keep: Iterable[str]) -> tuple[str, ...]:
     ArgumentError
         If a name is not a term of the formula; the message lists those that are.
     """
-    if isinstance(keep, str):
-        raise ArgumentError(f"keep must be a tuple of term names, such as ({shown(keep)},).")
-    wanted = tuple(keep)
     by_name = {term.name: term.name for term in terms}
     by_factors = {frozenset(term.factors): term.name for term in terms if term.factors}
     found = set()
-    for name in wanted:
-        if not isinstance(name, str):
-            raise ArgumentError("keep must hold names of terms, as text.")
+    for name in keep:
         known = by_name.get(name) or by_factors.get(frozenset(name.split(":")))
         if known is not None:
             found.add(known)
