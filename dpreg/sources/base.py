@@ -89,7 +89,7 @@ Chunk: TypeAlias = dict[str, NDArray[Any]]
 """Some rows of some columns, as `LocalSource.chunks` says."""
 
 Advance: TypeAlias = Callable[[int], object] | None
-"""Is told how many parts of a table have been finished since the last call."""
+"""Called with the number of parts of a table that have been finished since its last call."""
 
 Integers: TypeAlias = NDArray[np.object_] | NDArray[np.int64]
 """A vector of integers. Engines add them as Python's, which are exact whatever their size."""
