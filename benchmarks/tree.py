@@ -62,13 +62,12 @@ def moments(p: int, correlation: float, seed: int = 0) -> Moments:
     return Moments(ROWS, tuple(tuple(int(v) for v in row) for row in scaled))
 
 
-def all_units(p: int, exactly: int | None = None) -> Space:
+def all_units(p: int, most: int | None = None) -> Space:
     return Space(
         tuple(f"x{j}" for j in range(p)),
         tuple((j + 1,) for j in range(p)),
         (0,),
-        exactly,
-        exactly or 0,
+        most,
     )
 
 
@@ -83,12 +82,12 @@ def price(p: int) -> int:
     return round(math.log(p / 0.2) / float(rate()))
 
 
-def time_tree(p: int, correlation: float, exactly: int | None, priced: bool, draws: int) -> None:
+def time_tree(p: int, correlation: float, most: int | None, priced: bool, draws: int) -> None:
     rows = moments(p, correlation)
     start = time.process_time()
     tree = Tree(
         Problem(rows, Fraction(1)),
-        all_units(p, exactly),
+        all_units(p, most),
         mechanism="permute-and-flip",
         t=rate(),
         psi_int=price(p) if priced else 0,
@@ -100,8 +99,8 @@ def time_tree(p: int, correlation: float, exactly: int | None, priced: bool, dra
         nodes.append(tree.draw().nodes)
         seconds.append(time.process_time() - start)
     median = statistics.median(seconds)
-    goal = None if exactly else GOALS.get((p, correlation))
-    what = f"exactly {exactly}" if exactly else "all subsets" + (", priced" if priced else "")
+    goal = None if most else GOALS.get((p, correlation))
+    what = f"at most {most}" if most else "all subsets" + (", priced" if priced else "")
     verdict = "" if goal is None else f"  goal {goal:g}: {'yes' if median < goal else 'NO'}"
     print(
         f"tree  p {p:5d}  r {correlation:.1f}  {what:19s}  prepare {prepared:7.4f}  "

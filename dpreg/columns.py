@@ -151,6 +151,9 @@ class PersonId:
 ColumnType = Numeric | Categorical | Boolean | Unbounded | PersonId
 """How a raw column is to be read."""
 
+Columns: TypeAlias = Mapping[str, ColumnType]
+"""Which raw columns are read, and how each of them is."""
+
 
 def is_list(value: Any) -> bool:
     """Whether a value is a list that somebody wrote down, not an array that may hold rows."""

@@ -21,7 +21,7 @@ Tested in `tests/grouped/test_cells.py`, `tests/grouped/test_sums.py` and `tests
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, Protocol, overload, runtime_checkable
@@ -30,9 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from dpreg.arrays import CELL_BITS
-from dpreg.columns import ColumnType
-from dpreg.errors import ArgumentError
+from dpreg.arrays import CELL_BITS, Floats, Ints, Objects, Places
+from dpreg.columns import Columns
 from dpreg.sources import Chunk, Integers
 from dpreg.sources.base import added
 
@@ -52,9 +51,9 @@ class Group:
         where each row brings a value of its own.
     """
 
-    places: NDArray[np.int64]
-    rest: NDArray[np.int64]
-    steps: NDArray[np.int64] | None
+    places: Ints
+    rest: Ints
+    steps: Ints | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,15 +68,15 @@ class Slots:
         Stored cell of the named column, not yet on the grid; None where the group has `steps`.
     """
 
-    codes: NDArray[np.intp]
-    values: NDArray[np.float64] | None
+    codes: Places
+    values: Floats | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CodedRows:
     """Some rows: the columns outside groups, (rows, k), and each group's codes."""
 
-    dense: NDArray[np.float64]
+    dense: Floats
     slots: tuple[Slots, ...]
 
 
@@ -100,7 +99,7 @@ class Layout:
     """
 
     size: int
-    dense: NDArray[np.int64]
+    dense: Ints
     groups: tuple[Group, ...]
     pairs: tuple[tuple[int, int], ...] = field(init=False)
     starts: tuple[int, ...] = field(init=False)
@@ -140,14 +139,14 @@ class Vectors(Protocol):
     """What makes row vectors, from public facts: a `Design`, for one. It is sent to the rows."""
 
     @property
-    def types(self) -> Mapping[str, ColumnType]:
+    def types(self) -> Columns:
         """What is read, and how."""
 
     @property
     def size(self) -> int:
         """D, the cells of a row vector."""
 
-    def block(self, chunk: Chunk, /) -> NDArray[np.float64]:
+    def block(self, chunk: Chunk, /) -> Floats:
         """Make the vectors of some rows, (rows, D), each from its own row alone.
 
         The array is fresh: who asked for it may write to it.
@@ -166,29 +165,9 @@ class CodedVectors(Vectors, Protocol):
         """Make rows that `to_grid` makes the same of as of `block`'s. The arrays are fresh."""
 
 
-@runtime_checkable
-class GriddedVectors(Vectors, Protocol):
-    """Vectors that are made on the grid, and need no rounding."""
-
-    def cells(self, chunk: Chunk, /) -> NDArray[np.float64]:
-        """Make what `to_grid` would make of `block`'s rows, bit for bit. The array is fresh."""
-
-
 def layout_of(vectors: Vectors) -> Layout:
     """Return where the moments of rows lie in a pass's vector."""
     return vectors.layout if isinstance(vectors, CodedVectors) else plain_layout(vectors.size)
-
-
-def whole_rows(vectors: Vectors) -> Callable[[Chunk], NDArray[np.float64]]:
-    """Return what makes every column of some rows, for `to_grid` alone.
-
-    The same on the grid as `block`'s, and sooner made where no factor is left as codes. Its arrays
-    are fresh.
-    """
-    if not isinstance(vectors, CodedVectors) or vectors.layout.groups:
-        return vectors.block
-    coded = vectors.coded
-    return lambda chunk: coded(chunk).dense
 
 
 # ---- cells ---------------------------------------------------------------------------------------
@@ -217,8 +196,7 @@ class GroupedCells(Sequence[tuple[int, ...]]):
     __slots__ = ("_parts", "_rest", "_slot", "layout", "vector")
 
     def __init__(self, layout: Layout, vector: Integers) -> None:
-        if len(vector) != layout.length:
-            raise ArgumentError("these moments are of other columns.")
+        assert len(vector) == layout.length
         self.layout = layout
         self.vector = vector
         ends = zip(layout.starts[:-1], layout.starts[1:], layout.shapes(), strict=True)
@@ -268,8 +246,7 @@ class GroupedCells(Sequence[tuple[int, ...]]):
 
     def __add__(self, other: GroupedCells) -> GroupedCells:
         """Return the cells of both sets of rows together."""
-        if len(other) != len(self):
-            raise ArgumentError("moments of different columns do not add.")
+        assert len(other) == len(self)
         if not self._alike(other.layout):
             return GroupedCells.of(self) + GroupedCells.of(other)
         return GroupedCells(self.layout, added([self.vector, other.vector]))
@@ -290,7 +267,7 @@ class GroupedCells(Sequence[tuple[int, ...]]):
             row = row + rest * (self._rest * (sums[0] >> CELL_BITS) + sums) + self._rest * own
         return tuple(row.tolist())
 
-    def _sums(self, place: int) -> NDArray[np.object_]:
+    def _sums(self, place: int) -> Objects:
         """Return sum u_j u_k of one column j and every k."""
         layout, groups = self.layout, self.layout.groups
         row = np.zeros(layout.size, dtype=object)
@@ -338,12 +315,7 @@ class GroupSums:
         self._partial = self._zeros(np.int64)
         self._total: list[NDArray[Any]] | None = None
 
-    def add(
-        self,
-        cells: NDArray[np.float64],
-        slots: Sequence[Slots],
-        labels: NDArray[np.int64] | None = None,
-    ) -> None:
+    def add(self, cells: Floats, slots: Sequence[Slots], labels: Ints | None = None) -> None:
         """Add some rows, at most 2**20.
 
         Parameters
@@ -434,7 +406,7 @@ class GroupSums:
         self._pending = 0
 
 
-def _add_cells(cross: Any, places: Any, cells: NDArray[np.float64]) -> None:
+def _add_cells(cross: Any, places: Any, cells: Floats) -> None:
     """Add each row's cells to the sums of its set and code; `places` past the last add nothing."""
     sums = cross.reshape(-1, cross.shape[-1])
     for column, cell in zip(sums.T, cells.T, strict=True):

@@ -19,20 +19,17 @@ Nothing here raises, warns or branches on a value: a NaN counts as a zero cell, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.linalg.blas import dgemm
 
-from dpreg.arrays import MOMENT_BITS, to_grid
+from dpreg.arrays import MOMENT_BITS, Floats, Ints, Objects, to_grid
 from dpreg.errors import ArgumentError
 from dpreg.grouped import (
     CodedRows,
     CodedVectors,
-    GriddedVectors,
     GroupedCells,
     GroupSums,
     Layout,
@@ -51,7 +48,6 @@ _FLUSH_BLOCKS = 512  # 2**9 blocks of at most 2**53 stay within int64
 _BLOCK_CELLS = 5 << 18  # of many columns fewer rows are taken at a time: they are slower to fetch
 _LEAST_ROWS = 1 << 10
 _ROWS_OF_LEVEL = 16  # that are summed by codes while one level is added to its sums
-_NARROW = 15  # columns up to which half a block is multiplied sooner, and by dgemm than by dsyrk
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +109,7 @@ class Moments:
         last = self.cells[-1]
         return tuple(last[i] for i in columns)
 
-    def as_float(self) -> NDArray[np.float64]:
+    def as_float(self) -> Floats:
         """D x D, each cell correctly rounded to float64, in units of 1."""
         found = np.empty((self.size, self.size))
         for place, row in enumerate(self.cells):
@@ -157,21 +153,18 @@ class _MomentTally:
 
     def _cells(
         self, chunks: Iterable[tuple[int, Chunk]], sums: GroupSums
-    ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64] | None]]:
+    ) -> Iterator[tuple[Floats, Ints | None]]:
         """Put rows on the grid; what stands as codes goes to `sums`, the rest on."""
-        coded, gridded = self._ways()
         step = self._step()
         for start, chunk in chunks:
             rows = len(next(iter(chunk.values())))
             labels = self._labels(start, chunk, rows)
             for part in (slice(at, at + step) for at in range(0, rows, step)):
-                found = coded({name: column[part] for name, column in chunk.items()})
+                found = self._coded({name: column[part] for name, column in chunk.items()})
                 for slots in found.slots:
                     if slots.values is not None:
                         to_grid(slots.values, out=slots.values)
-                cells = found.dense
-                if not gridded:
-                    cells = to_grid(cells, out=cells)
+                cells = to_grid(found.dense, out=found.dense)
                 some = None if labels is None else labels[part]
                 if found.slots:
                     sums.add(cells, found.slots, some)
@@ -180,24 +173,18 @@ class _MomentTally:
     def _step(self) -> int:
         """Return how many rows of a chunk to take, so that they stay in the cache until summed."""
         layout = layout_of(self.vectors)
-        if len(layout.dense) <= _NARROW:
-            step = _BLOCK_ROWS // 2
-        else:
-            step = max(_LEAST_ROWS, min(_BLOCK_ROWS, _BLOCK_CELLS // len(layout.dense)))
+        step = max(_LEAST_ROWS, min(_BLOCK_ROWS, _BLOCK_CELLS // len(layout.dense)))
         # Each part's sums are as large as the groups are.
         return max(step, _ROWS_OF_LEVEL * sum(len(group.places) for group in layout.groups))
 
-    def _ways(self) -> tuple[Callable[[Chunk], CodedRows], bool]:
-        """Return what makes rows of a chunk, and whether they are on the grid already."""
+    def _coded(self, chunk: Chunk) -> CodedRows:
+        """Make rows of a chunk."""
         vectors = self.vectors
         if isinstance(vectors, CodedVectors):
-            return vectors.coded, False
-        if isinstance(vectors, GriddedVectors):
-            cells = vectors.cells
-            return lambda chunk: CodedRows(cells(chunk), ()), True
-        return lambda chunk: CodedRows(vectors.block(chunk), ()), False
+            return vectors.coded(chunk)
+        return CodedRows(vectors.block(chunk), ())
 
-    def _labels(self, start: int, chunk: Chunk, rows: int) -> NDArray[np.int64] | None:
+    def _labels(self, start: int, chunk: Chunk, rows: int) -> Ints | None:
         if self.coins is None:
             return None
         if self.by_person:
@@ -234,7 +221,7 @@ def read_moments(
     return tuple(replace(part, group=name) for part, name in zip(parts, cycle(names), strict=False))
 
 
-def accumulate(blocks: Iterable[NDArray[np.float64]], D: int) -> Moments:
+def accumulate(blocks: Iterable[Floats], D: int) -> Moments:
     """Sum z z' exactly over blocks of scaled rows.
 
     Parameters
@@ -249,7 +236,7 @@ def accumulate(blocks: Iterable[NDArray[np.float64]], D: int) -> Moments:
 
 
 def accumulate_groups(
-    blocks: Iterable[tuple[NDArray[np.float64], NDArray[np.int64] | None]], D: int, groups: int
+    blocks: Iterable[tuple[Floats, Ints | None]], D: int, groups: int
 ) -> tuple[Moments, ...]:
     """Sum z z' exactly and separately over groups of rows, in one pass.
 
@@ -277,17 +264,17 @@ def accumulate_groups(
 
 
 def _summed(
-    blocks: Iterable[tuple[NDArray[np.float64], NDArray[np.int64] | None]], D: int, groups: int
-) -> tuple[list[Integers], NDArray[np.int64]]:
+    blocks: Iterable[tuple[Floats, Ints | None]], D: int, groups: int
+) -> tuple[list[Integers], Ints]:
     """Sum cells on the grid: the upper triangle of each group, and its number of rows."""
     flat = np.ravel_multi_index(np.triu_indices(D), (D, D))
-    total: NDArray[np.object_] | None = None
+    total: Objects | None = None
     partial = np.zeros((groups, len(flat)), dtype=np.int64)
     rows = np.zeros(groups, dtype=np.int64)
     pending = 0
     for cells, labels in _split(blocks, D):
         if labels is None:
-            partial[0] += _product(cells).ravel()[flat].astype(np.int64)
+            partial[0] += (cells.T @ cells).ravel()[flat].astype(np.int64)
             rows[0] += len(cells)
         else:
             rows += np.bincount(labels, minlength=groups)
@@ -301,32 +288,19 @@ def _summed(
     return [*(partial if total is None else total + partial)], rows
 
 
-def _products(
-    cells: NDArray[np.float64], labels: NDArray[np.int64], groups: int
-) -> Iterable[NDArray[np.float64]]:
+def _products(cells: Floats, labels: Ints, groups: int) -> Iterable[Floats]:
     """Return z'z of each group's rows of a block: exact, as the module says."""
-    if groups == 2:  # gathering one group's rows is enough: the difference of integers is exact
-        second = np.take(cells.T, np.flatnonzero(labels), axis=1)
-        product = second @ second.T
-        return _product(cells) - product, product
     ends = np.cumsum(np.bincount(labels, minlength=groups))[:-1]
     parts = np.split(cells[np.argsort(labels, kind="stable")], ends)
     return (part.T @ part for part in parts)
 
 
-def _product(cells: NDArray[np.float64]) -> NDArray[np.float64]:
-    if cells.shape[1] <= _NARROW and cells.flags.f_contiguous:
-        return np.asarray(dgemm(1.0, cells, cells, trans_a=True))
-    return cells.T @ cells
-
-
 def _split(
-    blocks: Iterable[tuple[NDArray[np.float64], NDArray[np.int64] | None]], D: int
-) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64] | None]]:
+    blocks: Iterable[tuple[Floats, Ints | None]], D: int
+) -> Iterator[tuple[Floats, Ints | None]]:
     """Cut incoming blocks to at most 8192 rows."""
     for block, labels in blocks:
-        if block.ndim != 2 or block.shape[1] != D:
-            raise ArgumentError(f"blocks must have {D} columns; got the shape {block.shape}.")
+        assert block.shape[1] == D
         for start in range(0, len(block), _BLOCK_ROWS):
             rows = slice(start, start + _BLOCK_ROWS)
             yield block[rows], None if labels is None else labels[rows]

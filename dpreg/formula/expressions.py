@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial, reduce
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -273,20 +273,7 @@ OPERATIONS: Final[Mapping[str, tuple[Callable[..., Any], Callable[..., Interval]
 
 
 @dataclass(frozen=True, slots=True)
-class Expression:
-    """A node. Values are float64: an array with a cell a row, or one number for a constant."""
-
-    def values(self, cells: Cells) -> Any:
-        """Compute the node on a chunk; NaN or infinity marks a row where it has no value."""
-        raise NotImplementedError
-
-    def bounds(self, columns: Bounds) -> Interval:
-        """Compute an interval that holds every value the node can take."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True, slots=True)
-class Number(Expression):
+class Number:
     """A literal number."""
 
     value: float
@@ -301,7 +288,7 @@ class Number(Expression):
 
 
 @dataclass(frozen=True, slots=True)
-class Name(Expression):
+class Name:
     """A raw column."""
 
     column: str
@@ -316,7 +303,7 @@ class Name(Expression):
 
 
 @dataclass(frozen=True, slots=True)
-class Applied(Expression):
+class Applied:
     """One of `OPERATIONS` of some nodes."""
 
     symbol: str
@@ -332,7 +319,7 @@ class Applied(Expression):
 
 
 @dataclass(frozen=True, slots=True)
-class LevelTest(Expression):
+class LevelTest:
     """Whether a categorical column is at one of its levels (or is not).
 
     `code` is the level's place in the schema's list; None until the schema is known.
@@ -351,6 +338,14 @@ class LevelTest(Expression):
     def bounds(self, columns: Bounds) -> Interval:
         """Return [0, 1]: a category has two levels or more."""
         return Interval(0.0, 1.0)
+
+
+Expression: TypeAlias = Number | Name | Applied | LevelTest
+"""A node.
+
+Its `values` on a chunk are float64, an array with a cell a row or one number for a constant: NaN or
+infinity marks a row where it has none. Its `bounds` hold every value that it can take.
+"""
 
 
 def walk(expression: Expression) -> Iterator[Expression]:

@@ -17,9 +17,9 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpreg.columns import Boolean, Categorical, ColumnType, Numeric
+from dpreg.arrays import Floats, Places
+from dpreg.columns import Boolean, Categorical, Columns, ColumnType, Numeric
 from dpreg.errors import FormulaError, SchemaError, shown
 from dpreg.formula.expressions import (
     COMPARISONS,
@@ -35,8 +35,6 @@ from dpreg.formula.expressions import (
     walk,
 )
 from dpreg.formula.syntax import Labels, Literal, Spec, Spline
-
-Types = Mapping[str, ColumnType]
 
 SPLINE_TOLERANCE = 1e-9
 """How far, in widths of a spline, its argument may lie outside by rounding; it is moved inside."""
@@ -56,15 +54,12 @@ class Measure:
         Bounds of each of its columns: one, or as many as a spline has.
     values : callable
         Cells of a chunk to one float64 array a column; NaN or infinite where it has no value.
-    plain : bool
-        Whether it is a raw column as it stands.
     """
 
     code: str
     columns: tuple[str, ...]
     intervals: tuple[Interval, ...]
-    values: Callable[[Cells], list[NDArray[np.float64]]]
-    plain: bool = False
+    values: Callable[[Cells], list[Floats]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +87,7 @@ class Coded:
     levels: tuple[Literal, ...]
     coding: str
     reference: Literal | None
-    codes: Callable[[Cells], NDArray[np.intp]]
+    codes: Callable[[Cells], Places]
 
 
 Factor = Measure | Coded
@@ -113,7 +108,7 @@ def _expression_of(spec: Spline | Expression) -> Expression:
     return spec.operand if isinstance(spec, Spline) else spec
 
 
-def column_types(specs: Mapping[str, Spec], schema: Types) -> dict[str, ColumnType]:
+def column_types(specs: Mapping[str, Spec], schema: Columns) -> dict[str, ColumnType]:
     """Say how every raw column is to be read.
 
     Parameters
@@ -155,7 +150,7 @@ def column_types(specs: Mapping[str, Spec], schema: Types) -> dict[str, ColumnTy
     return types
 
 
-def bind(code: str, spec: Spec, types: Types, *, response: bool = False) -> Factor:
+def bind(code: str, spec: Spec, types: Columns, *, response: bool = False) -> Factor:
     """Join a factor's text with the types of its columns.
 
     Parameters
@@ -199,8 +194,7 @@ def bind(code: str, spec: Spec, types: Types, *, response: bool = False) -> Fact
         )
     if is_truth(expression) and not response:
         return Coded(code, columns, (False, True), "treatment", None, _truth_places(expression))
-    plain = isinstance(expression, Name) and isinstance(types[expression.column], Numeric)
-    return Measure(code, columns, (interval,), lambda cells: [expression.values(cells)], plain)
+    return Measure(code, columns, (interval,), lambda cells: [expression.values(cells)])
 
 
 def _listed(columns: Iterable[str]) -> str:
@@ -213,17 +207,17 @@ def is_truth(expression: Expression) -> bool:
     return compared or isinstance(expression, LevelTest)
 
 
-def _truth_places(truth: Expression) -> Callable[[Cells], NDArray[np.intp]]:
+def _truth_places(truth: Expression) -> Callable[[Cells], Places]:
     """Compute the level places of a truth: 0 for false, 1 for true, -1 where it is NaN."""
 
-    def codes(cells: Cells) -> NDArray[np.intp]:
+    def codes(cells: Cells) -> Places:
         values = truth.values(cells)
         return np.where(values == values, values == 1.0, -1).astype(np.intp)
 
     return codes
 
 
-def bound(code: str, expression: Expression, types: Types) -> Expression:
+def bound(code: str, expression: Expression, types: Columns) -> Expression:
     """Resolve tests of levels, and refuse categories where numbers belong."""
     match expression:
         case LevelTest(column, level, equal):
@@ -269,7 +263,7 @@ def _level_test(
     return LevelTest(column, level, equal, list(kind.levels).index(level))
 
 
-def interval_of(code: str, expression: Expression, types: Types) -> Interval:
+def interval_of(code: str, expression: Expression, types: Columns) -> Interval:
     """Carry the schema's bounds to a factor."""
     bounds = {}
     for column in names(expression):
@@ -285,7 +279,7 @@ def interval_of(code: str, expression: Expression, types: Types) -> Interval:
         ) from None
 
 
-def _spline(code: str, spec: Spline, columns: tuple[str, ...], types: Types) -> Measure:
+def _spline(code: str, spec: Spline, columns: tuple[str, ...], types: Columns) -> Measure:
     """Bind a B-spline basis, whose columns lie in [0, 1] wherever it is defined."""
     operand = bound(code, spec.operand, types)
     interval = interval_of(code, operand, types)
@@ -301,7 +295,7 @@ def _spline(code: str, spec: Spline, columns: tuple[str, ...], types: Types) -> 
     first = 0 if spec.include_intercept else 1
     bases = np.eye(len(knots) - order)[first:]
 
-    def values(cells: Cells) -> list[NDArray[np.float64]]:
+    def values(cells: Cells) -> list[Floats]:
         from scipy.interpolate import splev  # slow to import, and seldom needed
 
         x = np.asarray(operand.values(cells))
@@ -339,7 +333,7 @@ def coded_labels(code: str, spec: Labels, kind: ColumnType) -> Coded:
     """
     column = spec.column
     levels: tuple[Literal, ...]
-    codes: Callable[[Cells], NDArray[np.intp]]
+    codes: Callable[[Cells], Places]
     match kind:
         case Categorical(levels=declared):
             levels = declared if spec.levels is None else spec.levels
@@ -379,15 +373,15 @@ def coded_labels(code: str, spec: Labels, kind: ColumnType) -> Coded:
     return Coded(code, (column,), levels, spec.coding, reference, codes)
 
 
-def _recoded(column: str, places: list[int]) -> Callable[[Cells], NDArray[np.intp]]:
+def _recoded(column: str, places: list[int]) -> Callable[[Cells], Places]:
     table = np.array(places, dtype=np.intp)
     return lambda cells: table[cells[column]]
 
 
-def _matched(column: str, levels: tuple[float, ...]) -> Callable[[Cells], NDArray[np.intp]]:
+def _matched(column: str, levels: tuple[float, ...]) -> Callable[[Cells], Places]:
     """Level places of a column of numbers: where a cell equals a level."""
 
-    def codes(cells: Cells) -> NDArray[np.intp]:
+    def codes(cells: Cells) -> Places:
         values = cells[column]
         places = np.full(len(values), -1, dtype=np.intp)
         for place, level in enumerate(levels):

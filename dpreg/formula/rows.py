@@ -10,22 +10,8 @@ A column that is 0 but at one level of each factor of levels in it (treatment co
 reduced, times any numbers) belongs to a group: on each row the factors' levels say which one of the
 group's columns is not 0, and rows come with codes. See `dpreg.grouped`.
 
-The fast path
--------------
-Most columns of a long table are numbers with bounds, scaled so that the bounds go to -1 and 1. For
-them the clip to the bounds can be left to the grid, which clips every cell to [-1, 1].
-
-Statement. For a `Straight` column and every cell x of the table but NaN, `to_grid` makes of
-(x - offset)/width the same number, bit for bit, as of what `clean_cells` and `scale` make of x.
-
-Proof. In floating point h(x) = (x - offset)/width never falls as x grows, and neither does the
-grid's g(h) = rint(2**20 clip(h, -1, 1)). Between the bounds lo and hi both ways are g(h(x)), since
-the clip of `scale` is the grid's own. Beyond them the long way gives g(h(lo)) or g(h(hi)), which
-are -2**20 and 2**20: `straight` takes no other column. For x < lo, infinite or not, g(h(x)) is at
-most g(h(lo)), and no less than -2**20; likewise above hi. QED
-
-Tested in `tests/formula/test_design.py`, `tests/formula/test_leaks.py`,
-`tests/formula/test_groups.py` and `tests/formula/test_straight.py`.
+Tested in `tests/formula/test_design.py`, `tests/formula/test_leaks.py` and
+`tests/formula/test_groups.py`.
 """
 
 from __future__ import annotations
@@ -39,16 +25,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpreg.arrays import to_grid
-from dpreg.columns import Boolean, Categorical, ColumnType, Numeric
+from dpreg.arrays import Bools, Floats, Places, to_grid
+from dpreg.columns import Boolean, Categorical, Columns, Numeric
 from dpreg.errors import SchemaError, shown
 from dpreg.formula.expressions import Interval
 from dpreg.formula.factors import Coded, Factor, Measure
 from dpreg.grouped import Group, Layout, Slots
 
 Array = NDArray[Any]
-Float = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Values = Mapping[str, Any]
 """Factors' values by their text: a list of columns, or the places of levels."""
 
@@ -150,12 +134,12 @@ class Product:
     """
 
     name: str
-    parts: tuple[tuple[str, int, Float | None], ...]
+    parts: tuple[tuple[str, int, Floats | None], ...]
 
 
 def clean_cells(
-    chunk: Mapping[str, Array], types: Mapping[str, ColumnType], *, clipped: bool
-) -> tuple[dict[str, Array], Mask]:
+    chunk: Mapping[str, Array], types: Columns, *, clipped: bool
+) -> tuple[dict[str, Array], Bools]:
     """Replace missing and undeclared cells by a legal value and note their rows.
 
     Parameters
@@ -197,7 +181,7 @@ def clean_cells(
 
 
 def factor_values(
-    factors: Iterable[Factor], cells: Mapping[str, Array], complete: Mask
+    factors: Iterable[Factor], cells: Mapping[str, Array], complete: Bools
 ) -> dict[str, Any]:
     """Compute factors on cleaned cells; rows where one has no value are struck from `complete`.
 
@@ -220,7 +204,7 @@ def factor_values(
     return values
 
 
-def multiplied(product: Product, values: Values) -> Float:
+def multiplied(product: Product, values: Values) -> Floats:
     """Compute a raw design column, in the order in which patsy multiplies."""
     result: Any = None
     for code, place, levels in product.parts:
@@ -229,123 +213,11 @@ def multiplied(product: Product, values: Values) -> Float:
     return np.asarray(result)
 
 
-def scale(raw: Float, offset: float | Float, width: float | Float, out: Float) -> None:
+def scale(raw: Floats, offset: float | Floats, width: float | Floats, out: Floats) -> None:
     """Write clip((raw - offset) / width, -1, 1) to `out`; NaN stays NaN."""
     np.subtract(raw, offset, out=out)
     np.divide(out, width, out=out)
     np.clip(out, -1.0, 1.0, out=out)
-
-
-def store(product: Product, values: Values, column: Column, out: Float) -> None:
-    """Write a scaled design column to `out`.
-
-    A factor of levels on its own is scaled level by level: the same numbers, sooner.
-    """
-    code, _, levels = product.parts[0]
-    if len(product.parts) == 1 and levels is not None:
-        table = np.empty_like(levels)
-        scale(levels, column.offset, column.width, table)
-        np.take(table, values[code], out=out, mode="clip")
-    else:
-        scale(multiplied(product, values), column.offset, column.width, out)
-
-
-# ---- the fast path -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Straight:
-    """A column of the row vector that is a raw column, shifted and divided.
-
-    Attributes
-    ----------
-    raw : str
-        The raw column.
-    offset, width : float
-    """
-
-    raw: str
-    offset: float
-    width: float
-
-    def store(self, cells: NDArray[np.float64], out: NDArray[np.float64]) -> None:
-        """Write the scaled cells, not clipped; NaN stays NaN."""
-        if self.offset:
-            cells = np.subtract(cells, self.offset, out=out)
-        np.divide(cells, self.width, out=out)
-
-
-@dataclass(frozen=True, slots=True)
-class ShortWay:
-    """Which columns of a design take the fast path, and what the others still need.
-
-    Attributes
-    ----------
-    columns : mapping of int to Straight
-        By their index into z.
-    types : mapping of str to ColumnType
-        Raw columns that have to be cleaned for the others.
-    factors : tuple of Factor
-        Factors that have to be computed for the others, the response's left out.
-    """
-
-    columns: Mapping[int, Straight]
-    types: Mapping[str, ColumnType]
-    factors: tuple[Factor, ...]
-
-
-def short_way(
-    products: Iterable[Product],
-    columns: Iterable[Column],
-    factors: Mapping[str, Factor],
-    response: tuple[Factor, Column],
-    types: Mapping[str, ColumnType],
-) -> ShortWay:
-    """Find the columns of a design that take the fast path.
-
-    Parameters
-    ----------
-    products, columns : iterables of Product and Column
-        Of z_1, ..., z_p.
-    factors : mapping of str to Factor
-        All that the products have parts of.
-    response : (Factor, Column)
-    types : mapping of str to ColumnType
-        How each raw column is read.
-    """
-    found: dict[int, Straight] = {}
-    needed: dict[str, Factor] = {}
-    last = 0
-    for last, (product, column) in enumerate(zip(products, columns, strict=True), 1):
-        alone = factors[product.parts[0][0]] if len(product.parts) == 1 else None
-        straight = None if alone is None else _straight(alone, column, types)
-        if straight is None:
-            needed |= {code: factors[code] for code, _, _ in product.parts}
-        else:
-            found[last] = straight
-    straight = _straight(*response, types)
-    if straight is not None:
-        found[last + 1] = straight
-    computed = [*needed.values(), *([response[0]] if straight is None else [])]
-    raw = {name for factor in computed for name in factor.columns}
-    cleaned = {name: kind for name, kind in types.items() if name in raw}
-    return ShortWay(found, cleaned, tuple(needed.values()))
-
-
-def _straight(factor: Factor, column: Column, types: Mapping[str, ColumnType]) -> Straight | None:
-    """Return how a column takes the fast path, where it may: see the module."""
-    if not isinstance(factor, Measure) or not factor.plain:
-        return None
-    (raw,) = factor.columns
-    kind = types[raw]
-    if not isinstance(kind, Numeric):
-        return None
-    found = Straight(raw, column.offset, column.width)
-    ends = np.empty(2)
-    with np.errstate(all="ignore"):
-        found.store(np.array([kind.lo, kind.hi]), ends)
-        top = to_grid(np.ones(1))[0]
-        return found if to_grid(ends).tolist() == [-top, top] else None
 
 
 # ---- groups --------------------------------------------------------------------------------------
@@ -370,12 +242,12 @@ class CodedColumns:
 
     group: Group
     factors: tuple[str, ...]
-    table: NDArray[np.intp]
+    table: Places
     numbers: tuple[tuple[str, int], ...]
-    offset: Float
-    width: Float
+    offset: Floats
+    width: Floats
 
-    def slots(self, values: Mapping[str, Any], complete: Mask) -> Slots:
+    def slots(self, values: Mapping[str, Any], complete: Bools) -> Slots:
         """Make the codes and values of some rows, from their factors' values."""
         found = self.table[tuple(values[code] for code in self.factors)]
         codes = np.where(complete, found, -1)
@@ -425,7 +297,7 @@ def layout_of_columns(size: int, coded: Sequence[CodedColumns]) -> Layout:
     return Layout(size, np.setdiff1d(np.arange(size), grouped), groups)
 
 
-def _only_level(indicator: Float) -> int:
+def _only_level(indicator: Floats) -> int:
     """Return the one level at which a column is 1 and not 0; -1 where it is not such a column."""
     level = int(indicator.argmax())
     return level if indicator[level] == 1 and np.count_nonzero(indicator) == 1 else -1

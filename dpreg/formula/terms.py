@@ -18,18 +18,20 @@ from typing import Any, Final
 
 import numpy as np
 import patsy
-from numpy.typing import NDArray
+from patsy import desc
 from patsy.categorical import C
 from patsy.contrasts import ContrastMatrix
-from patsy.desc import INTERCEPT, ModelDesc, Term
 from patsy.eval import EvalEnvironment
 from patsy.parse_formula import parse_formula
 
+from dpreg.arrays import Floats
 from dpreg.errors import FormulaError, shown
 from dpreg.formula.factors import Factor, Measure
 from dpreg.formula.rows import Product
 from dpreg.running import silenced
 
+INTERCEPT: Final = "Intercept"
+"""Name of the constant term, as patsy spells it."""
 MAX_LENGTH: Final = 100_000
 """Longest formula, in characters."""
 MAX_TERMS: Final = 10_000
@@ -54,12 +56,26 @@ class FormulaTerms:
 
 
 @dataclass(frozen=True, slots=True)
-class CodedTerm:
-    """One term with its columns in patsy's order; `exclusive`: 0/1, at most one not zero."""
+class Term:
+    """One term of the formula.
+
+    Attributes
+    ----------
+    name : str
+        patsy's name, such as ``a:b``.
+    columns : tuple of int
+        Its indices into z; the intercept's is (0,).
+    factors : tuple of str
+        Names of its factors; none for the intercept. A term belongs below another under strong
+        hierarchy when its factors are a subset of the other's.
+    exclusive : bool
+        True where its columns, two or more, are stored as 0/1 and at most one of them is not zero
+        on any row.
+    """
 
     name: str
+    columns: tuple[int, ...]
     factors: tuple[str, ...]
-    columns: tuple[Product, ...]
     exclusive: bool
 
 
@@ -79,8 +95,6 @@ def read_terms(formula: str) -> FormulaTerms:
     FormulaError
         If patsy cannot parse it, it is too large, or it does not have exactly one response.
     """
-    if not isinstance(formula, str):
-        raise FormulaError('the formula must be a text such as "y ~ x + g".')
     if len(formula) > MAX_LENGTH:
         raise FormulaError(f"the formula is longer than {MAX_LENGTH} characters; shorten it.")
     return _taken_apart(formula)
@@ -95,7 +109,7 @@ def _taken_apart(formula: str) -> FormulaTerms:
                 raise FormulaError(
                     f"the formula expands to more than {MAX_TERMS} terms; leave interactions out."
                 )
-            described = ModelDesc.from_formula(tree)
+            described = desc.ModelDesc.from_formula(tree)
     except FormulaError:
         raise
     except (
@@ -117,11 +131,11 @@ def _taken_apart(formula: str) -> FormulaTerms:
     right = described.rhs_termlist
     if not right:
         raise FormulaError(f"formula {shown(formula)} has no terms; add one on the right of ~.")
-    terms = tuple(tuple(f.name() for f in term.factors) for term in right if term != INTERCEPT)
+    terms = tuple(tuple(f.name() for f in term.factors) for term in right if term != desc.INTERCEPT)
     if any(len(term) > MAX_ORDER for term in terms):
         raise FormulaError(f"the formula has an interaction of more than {MAX_ORDER} factors.")
     mentioned = tuple(dict.fromkeys(_factors(tree)))
-    return FormulaTerms(left[0].factors[0].name(), terms, INTERCEPT in right, mentioned)
+    return FormulaTerms(left[0].factors[0].name(), terms, desc.INTERCEPT in right, mentioned)
 
 
 def _factors(node: Any) -> Iterator[str]:
@@ -213,7 +227,7 @@ class _Indicators(ContrastMatrix):  # type: ignore[misc]
         self._line = np.zeros(2 * len(levels) - 1)
         self._line[len(levels) - 1] = 1.0
 
-    def column(self, place: int) -> NDArray[np.float64]:
+    def column(self, place: int) -> Floats:
         """Return the value of a column at each level."""
         levels = (len(self._line) + 1) // 2
         start = levels - 1 - self.ones[place]
@@ -240,7 +254,9 @@ class _Treatment:
         return _Indicators(levels, [j for j in range(len(levels)) if j != left_out], "T.")
 
 
-def code_terms(parsed: FormulaTerms, factors: Mapping[str, Factor]) -> list[CodedTerm]:
+def code_terms(
+    parsed: FormulaTerms, factors: Mapping[str, Factor]
+) -> tuple[list[Term], tuple[Product, ...]]:
     """Code the terms of a formula: which columns each has, and of what they are products.
 
     Parameters
@@ -251,8 +267,10 @@ def code_terms(parsed: FormulaTerms, factors: Mapping[str, Factor]) -> list[Code
 
     Returns
     -------
-    list of CodedTerm
-        In patsy's order, the intercept (with no columns of its own here) left out.
+    terms : list of Term
+        In patsy's order, the intercept first.
+    products : tuple of Product
+        Of z_1, ..., z_p.
 
     Raises
     ------
@@ -262,29 +280,36 @@ def code_terms(parsed: FormulaTerms, factors: Mapping[str, Factor]) -> list[Code
     if sum(math.prod(_width(factors[f]) for f in term) for term in parsed.terms) > MAX_COLUMNS:
         raise FormulaError(f"the design would have more than {MAX_COLUMNS} columns.")
     wrapped = {code: _SchemaFactor(factor) for code, factor in factors.items()}
-    terms = [Term([wrapped[code] for code in term]) for term in parsed.terms]
+    known = [desc.Term([wrapped[code] for code in term]) for term in parsed.terms]
     if parsed.intercept:
-        terms.insert(0, INTERCEPT)
+        known.insert(0, desc.INTERCEPT)
     closed = EvalEnvironment([{}])
     try:
-        (info,) = patsy.design_matrix_builders([terms], lambda: iter([{}]), closed)
+        (info,) = patsy.design_matrix_builders([known], lambda: iter([{}]), closed)
     except ValueError:
         raise FormulaError(
             "two columns of the design would have the same name; rename a level or a column."
         ) from None
     column_names = iter(info.column_names)
-    coded = []
+    terms: list[Term] = []
+    products: list[Product] = []
     for term, subterms in info.term_codings.items():
         columns = [
             Product(name, parts)
             for subterm in subterms
             for parts, name in zip(_products(subterm, factors), column_names, strict=False)
         ]
-        if term != INTERCEPT:
-            codes = tuple(factor.name() for factor in term.factors)
-            exclusive = len(subterms) == 1 and len(columns) > 1 and _exclusive(subterms[0])
-            coded.append(CodedTerm(term.name(), codes, tuple(columns), exclusive))
-    return coded
+        if term == desc.INTERCEPT:
+            terms.append(Term(INTERCEPT, (0,), (), exclusive=False))
+            continue
+        places = tuple(range(len(products) + 1, len(products) + 1 + len(columns)))
+        codes = tuple(factor.name() for factor in term.factors)
+        exclusive = len(subterms) == 1 and len(columns) > 1 and _exclusive(subterms[0])
+        terms.append(Term(term.name(), places, codes, exclusive))
+        products += columns
+    if len({term.name for term in terms}) < len(terms):
+        raise FormulaError("two terms have the same name; rename a column called Intercept.")
+    return terms, tuple(products)
 
 
 def _width(factor: Factor) -> int:
@@ -293,12 +318,12 @@ def _width(factor: Factor) -> int:
 
 def _products(
     subterm: Any, factors: Mapping[str, Factor]
-) -> Iterator[tuple[tuple[str, int, NDArray[np.float64] | None], ...]]:
+) -> Iterator[tuple[tuple[str, int, Floats | None], ...]]:
     """Yield the parts of each column of a subterm, the first factor's columns running fastest."""
-    choices: list[list[tuple[str, int, NDArray[np.float64] | None]]] = []
+    choices: list[list[tuple[str, int, Floats | None]]] = []
     for factor in subterm.factors:
         code, coding = factor.name(), subterm.contrast_matrices.get(factor)
-        columns: list[NDArray[np.float64] | None]
+        columns: list[Floats | None]
         if coding is None:
             columns = [None] * _width(factors[code])
         elif isinstance(coding, _Indicators):

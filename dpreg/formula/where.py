@@ -25,7 +25,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpreg.columns import Boolean, Categorical, ColumnType, Numeric, Unbounded
+from dpreg.arrays import Bools
+from dpreg.columns import Boolean, Categorical, Columns, ColumnType, Numeric, Unbounded
 from dpreg.errors import ArgumentError, DpregError, SchemaError, did_you_mean, shown
 from dpreg.formula.expressions import Applied, Expression, Name, names
 from dpreg.formula.factors import bound, interval_of
@@ -49,10 +50,10 @@ class Where:
     """
 
     text: str
-    columns: Mapping[str, ColumnType]
+    columns: Columns
     _test: Expression
 
-    def read_with(self, columns: Mapping[str, ColumnType]) -> dict[str, ColumnType]:
+    def read_with(self, columns: Columns) -> dict[str, ColumnType]:
         """Return what is to be read of the table: a call's columns and the test's own.
 
         Raises
@@ -71,7 +72,7 @@ class Where:
         return {**self.columns, **columns}
 
     def blanked(
-        self, chunk: Mapping[str, NDArray[Any]], columns: Mapping[str, ColumnType]
+        self, chunk: Mapping[str, NDArray[Any]], columns: Columns
     ) -> dict[str, NDArray[Any]]:
         """Return a chunk without the test's own columns, rows that fail as missing in `columns`."""
         fails = ~self.passes(chunk)
@@ -81,7 +82,7 @@ class Where:
             kept[name] = np.where(fails, missing, chunk[name]).astype(chunk[name].dtype)
         return kept
 
-    def passes(self, chunk: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
+    def passes(self, chunk: Mapping[str, NDArray[Any]]) -> Bools:
         """Test each row of a chunk; numbers are clipped to their declared bounds first."""
         with np.errstate(all="ignore"):
             cells, complete = clean_cells(chunk, self.columns, clipped=True)
@@ -183,7 +184,7 @@ def _compared(left: ast.expr, op: ast.cmpop, right: ast.expr) -> Expression:
     return read_expression(ast.Compare(left, [op], [right]))
 
 
-def _check_truths(text: str, test: Expression, types: Mapping[str, ColumnType]) -> None:
+def _check_truths(text: str, test: Expression, types: Columns) -> None:
     """Refuse a column that stands for a truth and is none."""
     if isinstance(test, Applied) and test.symbol in ("and", "or", "not"):
         for part in test.operands:

@@ -54,7 +54,7 @@ that a caller could see.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -63,7 +63,7 @@ import numpy as np
 from dpreg.arrays import CELL_BITS, Bools, Floats, Ints, to_grid
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
-from dpreg.grouped import Vectors, whole_rows
+from dpreg.grouped import Vectors
 from dpreg.looks.coordinates import Place
 from dpreg.looks.described import Described
 from dpreg.sources import Chunk
@@ -99,7 +99,6 @@ class Rows:
     design: Vectors
     described: Described
     place: Place
-    _stored: Callable[[Chunk], Floats] = field(repr=False, compare=False)
     _forms: Floats = field(repr=False, compare=False)
 
     def __init__(self, design: Vectors, described: Described, place: Place) -> None:
@@ -108,7 +107,6 @@ class Rows:
         put(self, "design", design)
         put(self, "described", described)
         put(self, "place", place)
-        put(self, "_stored", whole_rows(design))
         put(self, "_forms", _matrix(design.size, described, place))
 
     @property
@@ -126,7 +124,7 @@ class Rows:
 
     def cells(self, chunk: Chunk) -> Floats:
         """Return the stored rows of a chunk on their grid, (D, rows)."""
-        rows = self._stored(chunk)
+        rows = self.design.block(chunk)
         return np.asarray(to_grid(rows, out=rows).T)
 
     def located(self, cells: Floats) -> tuple[Floats, Floats]:

@@ -75,23 +75,6 @@ _DRAWN_BY: Final = {
 """Mechanisms that may draw from a line whose name in the table is not that of a mechanism."""
 
 
-@dataclass(slots=True, eq=False)
-class Seal:
-    """What the lines of one call share.
-
-    Attributes
-    ----------
-    protection : Protection
-    rng : numpy Generator or None
-    charged : bool
-        False until the call's budget is charged; nothing can be drawn before.
-    """
-
-    protection: Protection
-    rng: Generator | None
-    charged: bool = False
-
-
 @dataclass(slots=True, eq=False, repr=False)
 class Part:
     """The right to one draw.
@@ -126,12 +109,12 @@ class Part:
     @property
     def protection(self) -> Protection:
         """Whom the draw protects."""
-        return self.line.seal.protection
+        return self.line.account.protection
 
     @property
     def rng(self) -> Generator | None:
         """None, the private default, or the generator of a seeded run, **not private**."""
-        return self.line.seal.rng
+        return self.line.account.rng
 
     def draw(self, mechanism: str, bound: Stability, rows: str = ALL_ROWS) -> Budget:
         """Use up the part and return what the draw may cost, to which its noise is calibrated.
@@ -193,7 +176,7 @@ class Part:
 
     def _use(self, mechanism: str, bound: Stability, rows: str) -> None:
         line = self.line
-        if not line.seal.charged:
+        if not line.account.charged:
             self._refuse("is drawn from before it is charged")
         if self._state != "handed out":
             self._refuse(f"was {self._state} before")
@@ -231,7 +214,7 @@ class Line:
 
     Attributes
     ----------
-    seal : Seal
+    account : Account
     step, mechanism, rows, note : str
         As the table will say.
     cost : Budget
@@ -244,7 +227,7 @@ class Line:
     parts : list of Part
     """
 
-    seal: Seal
+    account: Account
     step: str
     mechanism: str
     cost: Budget
@@ -335,34 +318,24 @@ class Account:
         The most that the whole call may cost.
     rng : numpy Generator, optional
         For seeded runs, which are **not private**; they open and charge the same lines.
+
+    Attributes
+    ----------
+    charged : bool
+        Whether the account is charged, and so sealed; nothing can be drawn before.
     """
 
-    __slots__ = ("_closed", "_lines", "_seal", "_taken", "_ways", "budget")
+    __slots__ = ("_closed", "_lines", "_taken", "_ways", "budget", "charged", "protection", "rng")
 
     def __init__(
         self, protection: Protection, budget: Budget, rng: Generator | None = None
     ) -> None:
-        self.budget = budget
-        self._seal = Seal(protection, rng)
+        self.protection, self.budget, self.rng = protection, budget, rng
+        self.charged = False
         self._lines: list[Line] = []
         self._ways: tuple[Account, ...] = ()
         self._taken: Account | None = None
         self._closed = False
-
-    @property
-    def protection(self) -> Protection:
-        """Whom the call protects."""
-        return self._seal.protection
-
-    @property
-    def rng(self) -> Generator | None:
-        """None, the private default, or the generator of a seeded run."""
-        return self._seal.rng
-
-    @property
-    def charged(self) -> bool:
-        """Whether the account is charged, and so sealed."""
-        return self._seal.charged
 
     def line(
         self,
@@ -428,7 +401,7 @@ class Account:
                 f"eps is too small: of it the step {step!r} gets {float(cost.eps):.3g}, and each "
                 "needs 1e-6 at least. Raise eps, or that step's share."
             )
-        made = Line(self._seal, step, mechanism, cost, rows, note, by, mu_squared)
+        made = Line(self, step, mechanism, cost, rows, note, by, mu_squared)
         self._lines.append(made)
         return made
 
@@ -446,9 +419,8 @@ class Account:
             raise AccountError(
                 f"internal error: the steps cost {self.total} together, and the call {self.budget}"
             )
-        protection = self.protection
-        charge(ledger, self.total, label, protection.unit)
-        self._seal.charged = True
+        charge(ledger, self.total, label, self.protection.unit)
+        self.charged = True
         for way in self._ways:
             way._closed = True
 
@@ -500,7 +472,7 @@ class Account:
         if not self.charged or self._taken is not None or not any(way is one for one in self._ways):
             raise AccountError("internal error: one of the ways is taken, once, after the charge")
         self._taken = way
-        way._seal.charged = True
+        way.charged = True
 
     def release(
         self,
@@ -517,7 +489,7 @@ class Account:
         shows what each of them took, the new one before the other.
         """
         line.cut(cost)
-        own = Line(self._seal, step, mechanism, cost, line.rows, by=by)
+        own = Line(self, step, mechanism, cost, line.rows, by=by)
         self._lines.insert(self._lines.index(line), own)
         return own.hand_out(cost)
 

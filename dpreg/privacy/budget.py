@@ -136,11 +136,6 @@ def decimal_string(value: Fraction) -> str:
     return str(Decimal(f"{digits}e-{places}")).lower()
 
 
-def at_most(value: Fraction, most: Fraction) -> bool:
-    """Tell whether value <= most, in a fifth of the time that `Fraction` takes to compare."""
-    return value.numerator * most.denominator <= most.numerator * value.denominator
-
-
 @dataclass(frozen=True, slots=True)
 class Budget:
     """An amount of privacy, (eps, delta), exact and immutable.
@@ -200,7 +195,7 @@ class Budget:
 
     def covers(self, other: Budget) -> bool:
         """Tell whether both parts of `other` fit into this budget."""
-        return at_most(other.eps, self.eps) and at_most(other.delta, self.delta)
+        return other.eps <= self.eps and other.delta <= self.delta
 
     def as_decimal(self) -> tuple[str, str]:
         """Return (eps, delta) as exact strings; a ratio where no finite decimal exists."""

@@ -47,14 +47,10 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
-import numpy as np
 from flint import arb, ctx
 
-from dpreg.errors import ArgumentError, shown
 from dpreg.privacy.balls import ball, round_up
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.mechanisms.choice import MECHANISMS
-from dpreg.privacy.protection import check_contributions
 
 WORTHWHILE: Final = Fraction(6, 5)
 """Composed exponential draws replace permute-and-flip where each gets this many times the eps."""
@@ -106,14 +102,6 @@ def plan_draws(
     contributions : int
         Rows one person may own; see `bounded_range_share`.
     """
-    if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
-        raise ArgumentError("draws must be an integer of at least 1")
-    if mechanism not in ("auto", *MECHANISMS):
-        raise ArgumentError(
-            f"mechanism must be 'auto' or one of {MECHANISMS}, got {shown(mechanism)}"
-        )
-    if budget.eps == 0:
-        raise ArgumentError("eps must be positive")
     pure = budget.eps / draws
     composes = budget.delta > 0 and draws > 1 and budget.eps <= _LARGEST_EPS
     if composes and mechanism in ("auto", "exponential"):
@@ -124,19 +112,6 @@ def plan_draws(
     chosen = "permute-and-flip" if mechanism == "auto" else mechanism
     rule = "one draw" if draws == 1 else "epsilons add"
     return DrawPlan(draws, chosen, pure, Budget(budget.eps), rule)
-
-
-def _rough_steps(draws: int, eps: Fraction, delta: Fraction) -> int:
-    """Return about how many steps of a millionth of eps / K the share has, in floats."""
-    step, goal = float(eps / draws * _STEP), float(delta)
-    low, high = 1.0, 2.0
-    while _rough_delta(high / float(_STEP) * step, draws, float(eps)) <= goal:
-        low, high = high, 2 * high
-    while high - low > 1e-7 * low:
-        middle = (low + high) / 2
-        good = _rough_delta(middle / float(_STEP) * step, draws, float(eps)) <= goal
-        low, high = (middle, high) if good else (low, middle)
-    return int(low / float(_STEP))
 
 
 def bounded_range_delta(each: Fraction, draws: int, eps: Fraction) -> Fraction:
@@ -178,19 +153,6 @@ def _tails(each: Fraction, draws: int, eps: Fraction) -> Iterator[arb]:
         yield total
 
 
-def _rough_delta(each: float, draws: int, eps: float) -> float:
-    """Return the same in floats, to start the search from; no claim rests on it."""
-    from scipy.stats import binom  # slow to import, and seldom needed
-
-    l = np.arange(draws)  # noqa: E741
-    t = (eps + (l + 1) * each) / (draws + 1)
-    l, t = l[t < each], t[t < each]  # noqa: E741
-    p = np.expm1(each - t) / np.expm1(each)
-    q = np.exp(t) * p
-    tails = binom.cdf(l, draws, 1 - q) - math.exp(min(eps, 700.0)) * binom.cdf(l, draws, 1 - p)
-    return float(tails.max(initial=0.0))
-
-
 @lru_cache(maxsize=128)
 def bounded_range_share(draws: int, eps: Fraction, delta: Fraction, contributions: int) -> Fraction:
     """Return the largest epsilon of each of K exponential draws that cost (eps, delta) together.
@@ -199,21 +161,15 @@ def bounded_range_share(draws: int, eps: Fraction, delta: Fraction, contribution
     every j < k, K draws of j/k of it within (j eps / k, delta): what j of a person's k rows cost
     where the rows are divided between releases (`dpreg.privacy.budget.in_parallel`).
     """
-    check_contributions(contributions)
-    if not 0 < delta < 1 or eps <= 0:
-        raise ArgumentError("eps must be positive and delta lie between 0 and 1")
     step = eps / draws * _STEP
 
     def proved(steps: int) -> bool:
         return bounded_range_delta(steps * step, draws, eps) <= delta
 
-    bottom = 1 / _STEP  # eps / K: pure
-    low = max(int(bottom), _rough_steps(draws, eps, delta))
-    high, width = low, 1
+    low = int(1 / _STEP)  # eps / K: pure
+    high = 2 * low
     while proved(high):
-        low, high, width = high, high + width, 2 * width
-    while low > bottom and not proved(low):
-        low, high, width = max(int(bottom), low - width), low, 2 * width
+        low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if proved(middle) else (low, middle)

@@ -122,29 +122,15 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import numpy as np
 
 from dpreg.arrays import Floats
-from dpreg.errors import ArgumentError
+from dpreg.privacy import proofs
 from dpreg.privacy.balls import float_above
 from dpreg.privacy.budget import ALL_ROWS
 from dpreg.privacy.gaussian import look_scale, weighted_scale
 from dpreg.privacy.mechanisms.additive import gaussian_noise, laplace_noise, laplace_variance
 from dpreg.privacy.mechanisms.floors import l2_norm_noise, l2_norm_variance
 from dpreg.privacy.mechanisms.wishart import degrees, wishart_noise
-from dpreg.privacy.noise import check_eps, check_scales
-from dpreg.privacy.proofs import (
-    CELL_UNITS,
-    Triangle,
-    check_middle,
-    information_l2_squared,
-    joint_l2_squared,
-    located_l2_squared,
-    located_weights,
-    nuclear_norm,
-    score_l2,
-    score_weight,
-    sensitivity_l2_squared,
-    tail_change,
-    trace_l1,
-)
+from dpreg.privacy.noise import check_scales
+from dpreg.privacy.proofs import CELL_UNITS, Triangle
 from dpreg.privacy.protection import AccountError, Protection, Stability
 
 if TYPE_CHECKING:
@@ -328,7 +314,7 @@ class FitNoise:
 def fit_cells(columns: int, middle: str, *, information: bool = True) -> int:
     """Return how many cells a fitting look at d columns releases."""
     triangle = columns * (columns + 1) // 2
-    matrices = information + (check_middle(middle) == "matrix")
+    matrices = information + (middle == "matrix")
     return matrices * triangle + columns + (middle == "trace")
 
 
@@ -357,15 +343,13 @@ def gaussian_fit(
     tail : Fraction
         The share of mu^2 that the tail takes; at 0 none is released.
     """
-    _check_columns(columns)
-    if not (0 <= information < 1 and 0 <= tail < 1 - information):
-        raise ArgumentError(f"the information's share must be in [0, 1), got {information}")
+    assert 0 <= tail < 1 - information
     shares = information, 1 - information - tail
-    weight = score_weight(protection, middle)
+    weight = proofs.score_weight(protection, middle)
     scales: Scales = ()
     if information:
-        scales = _two(_scale(information_l2_squared(protection), mu_squared * information))
-    joint = _scale(joint_l2_squared(weight, middle, protection), mu_squared * shares[1])
+        scales = _two(_scale(proofs.information_l2_squared(protection), mu_squared * information))
+    joint = _scale(proofs.joint_l2_squared(weight, middle, protection), mu_squared * shares[1])
     return FitNoise(
         columns,
         "gaussian",
@@ -376,7 +360,7 @@ def gaussian_fit(
         mu_squared,
         shares,
         protection,
-        _scale(tail_change(protection) ** 2, mu_squared * tail) if tail else 0.0,
+        _scale(proofs.tail_change(protection) ** 2, mu_squared * tail) if tail else 0.0,
         tail,
     )
 
@@ -406,17 +390,16 @@ def pure_fit(
     Raises
     ------
     ArgumentError
-        For arguments out of range, and for an eps so small that a scale leaves 2**200.
+        For an eps so small that a scale leaves 2**200.
     """
-    _check_columns(columns)
-    check_middle(middle)
-    check_eps(eps)
-    whole = sum(shares) + tail
-    if len(shares) != 3 or whole != 1 or min(shares[0], tail) < 0 or min(shares[1:]) <= 0:
-        raise ArgumentError("shares of information, score and middle must be positive and sum to 1")
+    assert sum(shares) + tail == 1
     own, score, other = (Fraction(share) * eps / CELL_UNITS for share in shares)
-    spectral = Fraction(nuclear_norm(protection), 2)
-    wanted = score_l2(protection) / score, trace_l1(protection) / other, spectral / other
+    spectral = Fraction(proofs.nuclear_norm(protection), 2)
+    wanted = (
+        proofs.score_l2(protection) / score,
+        proofs.trace_l1(protection) / other,
+        spectral / other,
+    )
     check_scales(*wanted, *([spectral / own] if own else []))
     number, matrix = float_above(max(wanted[1], Fraction(1))), _up(wanted[2])
     return FitNoise(
@@ -429,7 +412,7 @@ def pure_fit(
         Fraction(eps),
         tuple(map(Fraction, shares)),
         protection,
-        _tail(tail_change(protection) * CELL_UNITS, tail * eps) if tail else 0.0,
+        _tail(proofs.tail_change(protection) * CELL_UNITS, tail * eps) if tail else 0.0,
         Fraction(tail),
     )
 
@@ -454,11 +437,6 @@ def _up(wanted: Fraction) -> int:
     return max(math.ceil(wanted), 1)
 
 
-def _check_columns(columns: int) -> None:
-    if columns < 1:
-        raise ArgumentError("a fitting look has at least one column")
-
-
 _SHARE_UNITS: Final = 2**10
 
 
@@ -475,8 +453,6 @@ def response_share(signal: float) -> Fraction:
     Fraction
         In units of 2**-10, in (0, 1/2].
     """
-    if not 0 <= signal < math.inf:
-        raise ArgumentError(f"signal must be finite and at least 0, got {signal}")
     wanted = 2 / (3 + math.sqrt(1 + 8 * min(signal, 1e30)))
     return Fraction(max(round(wanted * _SHARE_UNITS), 1), _SHARE_UNITS)
 
@@ -507,13 +483,8 @@ def matrix_laplace_scales(
     Raises
     ------
     ArgumentError
-        For arguments out of range, and for an eps so small that a scale leaves 2**200.
+        For an eps so small that a scale leaves 2**200.
     """
-    check_eps(eps)
-    if not 0 < share < 1:
-        raise ArgumentError(f"the response's share must lie between 0 and 1, got {share}")
-    if size < 1 or squared_norm < 0:
-        raise ArgumentError("a row has at least one place, and its squared norm is not negative")
     unit = protection.contributions * protection.changes * CELL_UNITS / (2 * Fraction(eps))
     columns, response = math.ceil(squared_norm * unit / (1 - share)), math.ceil(unit / share)
     check_scales(columns, response)
@@ -655,8 +626,8 @@ def located_gaussian(
         Where it names persons, rows are limited by their sum: a person is one unit then, whatever
         `contributions` (`located_sensitivity`, "Persons").
     """
-    squared = located_l2_squared(weight, protection.sums)
-    weights = located_weights(size, weight)
+    squared = proofs.located_l2_squared(weight, protection.sums)
+    weights = proofs.located_weights(size, weight)
     sigma = look_scale(squared, mu_squared)
     cells = tuple((cell,) for cell in weights)
     scales = tuple(weighted_scale(sigma, square) for square in weights.values())
@@ -678,9 +649,9 @@ def box_gaussian(triangle: Triangle, mu_squared: Fraction, protection: Protectio
     protection : Protection
         Of rows, whoever is named: they are not summed.
     """
-    _with_constant(triangle)
+    assert triangle.intercept
     weight, last = box_response_weight(triangle), len(triangle.columns)
-    squared = sensitivity_l2_squared(triangle, protection, weight) * CELL_UNITS**2
+    squared = proofs.sensitivity_l2_squared(triangle, protection, weight) * CELL_UNITS**2
     sigma = look_scale(squared, mu_squared)
     scales = tuple(weighted_scale(sigma, weight ** cell.count(last)) for cell in triangle.cells)
     cells = tuple(triangle.places(cell) for cell in triangle.cells)
@@ -716,12 +687,7 @@ def box_matrix_laplace(
     A row's columns have a squared norm of at most `triangle.dimension` - 1, where a factor counts
     as one. All D x D entries get noise, those that are known to be equal or zero among them.
     """
-    _with_constant(triangle)
+    assert triangle.intercept
     size, squared = len(triangle.columns) + 1, triangle.dimension - 1
     scales = matrix_laplace_scales(size, eps, share, protection, squared_norm=squared)
     return MatrixLaplaceLook(scales, eps, replace(protection, person=None))
-
-
-def _with_constant(triangle: Triangle) -> None:
-    if not triangle.intercept:
-        raise ArgumentError("a look on the unit scale holds the constant, to count its rows")

@@ -107,7 +107,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
-from dpreg.errors import ArgumentError, shown
+from dpreg.errors import ArgumentError
 from dpreg.privacy.balls import float_above
 from dpreg.privacy.budget import ALL_ROWS, Budget
 from dpreg.privacy.gaussian import discrete_sigma
@@ -120,12 +120,6 @@ if TYPE_CHECKING:
     from dpreg.privacy.account import Part
 
 _LARGEST: Final = 2**200
-
-
-def check_eps(eps: Fraction) -> None:
-    """Raise ArgumentError unless eps buys any noise."""
-    if eps <= 0:
-        raise ArgumentError("eps must be positive, and so must each share of it")
 
 
 def check_scales(*scales: Fraction | int) -> None:
@@ -193,11 +187,9 @@ def fit_noise(mechanism: str, bound: VectorChange, *, cells: int, cost: Budget) 
     Raises
     ------
     ArgumentError
-        For an unknown mechanism, an eps that is not positive, or one so small that the noise would
-        have a scale beyond 2**200.
+        For an eps so small that the noise would have a scale beyond 2**200.
     """
     eps, delta = cost.eps, cost.delta
-    check_eps(eps)
     if mechanism == "laplace":
         wanted = bound.l1 / eps
         check_scales(wanted)
@@ -205,10 +197,6 @@ def fit_noise(mechanism: str, bound: VectorChange, *, cells: int, cost: Budget) 
         # Below, exp(-1/scale) is 0 in float64 and squares on the way overflow.
         variance = laplace_variance(scale) if scale > _SMALLEST else 0.0
         return VectorNoise(mechanism, scale, variance, eps, Fraction(0), bound)
-    if mechanism != "gaussian":
-        raise ArgumentError(f"noise must be one of {VECTOR_NOISES} or None, got {shown(mechanism)}")
-    if delta <= 0:
-        raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6')
     sigma = discrete_sigma(bound.l2_squared, cells, eps, delta)
     return VectorNoise(mechanism, sigma, sigma**2, eps, delta, replace(bound, divisible=False))
 
@@ -407,8 +395,7 @@ def objective_noise(
     ArgumentError
         For arguments out of range, and for an eps so small that a scale leaves 2**200.
     """
-    if size < 1 or rows < 1 or min(slope, bend, reach_squared) <= 0 or eps <= 0:
-        raise ArgumentError("an objective needs rows, columns, bounds and an eps above 0")
+    assert min(slope, bend, reach_squared) > 0
     k, wide, moved = protection.contributions, 1 + _spare(size), _moved(protection)
     reach = Fraction(math.sqrt(reach_squared)) * wide
     curve = Fraction(bend) * Fraction(reach_squared) * wide

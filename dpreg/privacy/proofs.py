@@ -221,7 +221,6 @@ from fractions import Fraction
 from itertools import chain, repeat
 from typing import Final
 
-from dpreg.errors import ArgumentError, shown
 from dpreg.privacy.protection import Protection, ScoreRange
 
 CELL_UNITS = 2**40
@@ -290,22 +289,16 @@ def layout(columns: Sequence[int], exclusive: Sequence[Sequence[int]] = ()) -> T
         z indices of the model's columns, distinct; 0 (the constant) first when it is among them.
         The response is implied. May be empty.
     exclusive : sequence of sequences of int
-        Groups of z indices whose columns are 0/1 with at most one non-zero in a row. Trusted: it
-        follows from the formula's coding. Members outside `columns` are ignored.
+        Disjoint groups of z indices whose columns are 0/1 with at most one non-zero in a row; the
+        constant is in none. Trusted: it follows from the formula's coding. Members outside
+        `columns` are ignored.
     """
     columns = tuple(int(j) for j in columns)
-    if len(set(columns)) != len(columns) or any(j < 0 for j in columns) or 0 in columns[1:]:
-        raise ArgumentError("columns must be distinct z indices with the constant, 0, first")
     place = {column: i for i, column in enumerate(columns)}
     groups = tuple(
         found for group in exclusive if (found := tuple(place[j] for j in group if j in place))
     )
-    member: dict[int, int] = {}
-    for number, group in enumerate(groups):
-        for i in group:
-            if i in member or columns[i] == 0:
-                raise ArgumentError("exclusive groups must be disjoint and without the constant")
-            member[i] = number
+    member = {i: number for number, group in enumerate(groups) for i in group}
     intercept = bool(columns) and columns[0] == 0
     cells: list[tuple[int, int]] = [] if intercept else [(-1, -1)]
     places = range(len(columns) + 1)
@@ -340,8 +333,7 @@ def sensitivity_l2_squared(
 
     `response_weight` is g: a cell (i, y) counts sqrt(g) times, the cell (y, y) g times.
     """
-    if response_weight < 1:
-        raise ArgumentError("response_weight must be at least 1")
+    assert response_weight >= 1
     weight, groups = response_weight, len(triangle.groups)
     total = triangle.dimension - 1 + weight
     squares = (total**2 + triangle.dimension - 1 + weight**2) // 2
@@ -368,8 +360,6 @@ def response_weight(signal: float) -> Fraction:
     Fraction
         2/(1 + sqrt(1 + 8 b)), in units of 2**-20, in (0, 1].
     """
-    if not 0 <= signal < math.inf:
-        raise ArgumentError(f"signal must be finite and at least 0, got {signal}")
     wanted = 2 / (1 + math.sqrt(1 + 8 * min(signal, 1e30)))
     return Fraction(max(round(wanted * _WEIGHT_UNITS), 1), _WEIGHT_UNITS)
 
@@ -389,8 +379,7 @@ def located_l2_squared(weight: Fraction, protection: Protection) -> Fraction:
     Fraction
         In squared integer units: moments are integers over 2**40.
     """
-    if weight <= 0:
-        raise ArgumentError(f"the response's weight must be positive, got {weight}")
+    assert weight > 0
     k = protection.contributions
     return protection.changes * (k * (1 + Fraction(weight)) * CELL_UNITS) ** 2
 
@@ -406,26 +395,16 @@ def located_weights(size: int, weight: Fraction) -> dict[tuple[int, int], Fracti
     }
 
 
-MIDDLES: Final = ("matrix", "trace")
-"""What of the middle a look may release."""
-
 _FREE: Final = {"matrix": Fraction(2), "trace": Fraction(1, 2)}
 """g under replace-one."""
 _ADDED: Final = {"matrix": Fraction(4), "trace": Fraction(16)}
 """g under add-remove."""
 
 
-def check_middle(middle: str) -> str:
-    """Return `middle` if it names one, else raise ArgumentError."""
-    if middle not in MIDDLES:
-        raise ArgumentError(f"the middle must be one of {MIDDLES}, got {shown(middle)}")
-    return middle
-
-
 def score_weight(protection: Protection, middle: str) -> Fraction:
     """Return g, the score's weight beside the middle's (see the module)."""
     weights = _FREE if protection.neighbors == "replace-one" else _ADDED
-    return weights[check_middle(middle)]
+    return weights[middle]
 
 
 def information_l2_squared(protection: Protection) -> Fraction:
@@ -439,7 +418,7 @@ def joint_l2_squared(weight: Fraction, middle: str, protection: Protection) -> F
     Parameters
     ----------
     weight : Fraction
-        g, above 0; for the trace under replace-one at least 1/2.
+        g, at least 1/2, which the trace under replace-one asks for.
     middle : {"matrix", "trace"}
     protection : Protection
 
@@ -448,12 +427,8 @@ def joint_l2_squared(weight: Fraction, middle: str, protection: Protection) -> F
     Fraction
         In units of one.
     """
-    check_middle(middle)
-    replaced = protection.neighbors == "replace-one"
-    least = Fraction(1, 2) if replaced and middle == "trace" else Fraction(0)
-    if weight <= 0 or weight < least:
-        raise ArgumentError(f"no bound is proved at a score's weight of {weight}")
-    if not replaced:
+    assert weight >= Fraction(1, 2)
+    if protection.neighbors != "replace-one":
         unit = weight + 1
     elif middle == "matrix" and weight <= 2:
         unit = (2 + weight) ** 2 / 2
@@ -515,8 +490,6 @@ def loss_range(rho: Fraction) -> Fraction:
     -------
     Fraction
     """
-    if not rho > 0:
-        raise ArgumentError("the radius must be positive")
     return (1 + rho) ** 2 if rho >= 1 else 4 * rho
 
 

@@ -227,11 +227,6 @@ class ScoreRange(Stability):
     width: int
     mechanisms: tuple[str, ...] = CHOICES
 
-    def __post_init__(self) -> None:
-        """Check the width."""
-        if isinstance(self.width, bool) or not isinstance(self.width, int) or self.width < 1:
-            raise ArgumentError("the range of scores must be an integer of at least 1")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorChange(Stability):

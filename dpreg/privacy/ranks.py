@@ -101,7 +101,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.arrays import Floats, Ints
-from dpreg.errors import ArgumentError
 from dpreg.privacy.mechanisms.choice import draw_index, noise_scale
 from dpreg.privacy.protection import Protection, ScoreRange
 
@@ -148,8 +147,6 @@ def rank_range(share: int, protection: Protection, *, grouped: bool = False) -> 
     In 1 / RANK_UNIT of a value; values of rows may be missing under both relations. `grouped` says
     that each of several groups of rows has its own quantile, and rows may move between them.
     """
-    if not 0 <= share <= RANK_UNIT:
-        raise ArgumentError("a quantile lies between 0 and 1")
     one, replaced = 2 * max(share, RANK_UNIT - share), protection.changes == 2
     if replaced:
         one = 2 * one if grouped else 2 * RANK_UNIT
@@ -167,8 +164,7 @@ def fixed_range(values: Protection, unit: int = RANK_UNIT) -> ScoreRange:
         Of the values: those of a person are replaced.
     unit : int
     """
-    if values.neighbors != "replace-one":
-        raise ArgumentError("a fixed number of values is replaced, not added to or removed from")
+    assert values.neighbors == "replace-one"
     return ScoreRange(width=2 * values.contributions * unit, protection=values)
 
 

@@ -14,24 +14,17 @@ import numpy as np
 from numpy.random import Generator
 
 from dpreg.arrays import Ints
-from dpreg.errors import ArgumentError
 
 NOT_PRIVATE: Final = "NOT PRIVATE: seeded"
 """The stamp of every result that was drawn from a seed."""
 
 
-def generator(unsafe_seed: int | Generator | None) -> Generator | None:
+def generator(unsafe_seed: int | None) -> Generator | None:
     """Turn the argument `unsafe_seed` into a generator; None, the default, means private noise.
 
     Anything but None makes the result **not private**.
     """
-    if unsafe_seed is None or isinstance(unsafe_seed, Generator):
-        return unsafe_seed
-    if isinstance(unsafe_seed, bool) or not isinstance(unsafe_seed, int | np.integer):
-        raise ArgumentError("unsafe_seed must be an integer, a numpy Generator or None")
-    if unsafe_seed < 0:
-        raise ArgumentError("unsafe_seed must not be negative")
-    return np.random.default_rng(int(unsafe_seed))
+    return None if unsafe_seed is None else np.random.default_rng(unsafe_seed)
 
 
 def choose(scores: Ints, *, scale: float, mechanism: str, rng: Generator) -> int:

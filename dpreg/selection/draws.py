@@ -34,9 +34,9 @@ one grid unit. It is biased upwards where the radius binds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from scipy import linalg
@@ -91,16 +91,6 @@ def choose_engine(engine: str, space: Space, mechanism: str) -> str:
     return engine
 
 
-class Engine(Protocol):
-    """What draws models: made once for all draws of a call, from one contest and one plan."""
-
-    def draw(self, part: Part, *, progress: bool = False) -> tuple[int, ...]:
-        """Draw one model at the cost of a part: the indices of its units outside ``keep``.
-
-        `progress` shows the progress of a search on stderr, for the curator's eyes.
-        """
-
-
 class Enumerated:
     """The engine that lists every model of a space, with its total score.
 
@@ -121,7 +111,7 @@ class Enumerated:
         )
 
     def draw(self, part: Part, *, progress: bool = False) -> tuple[int, ...]:
-        """Draw one model; see `Engine`."""
+        """Draw one model at the cost of a part: the indices of its units outside ``keep``."""
         bound = self._contest.score_range
         drawn = draw_index(self.scores, bound, part, self._mechanism, self._group)
         return tuple(np.flatnonzero(self.models[drawn]).tolist())
@@ -145,7 +135,10 @@ class Searched:
         )
 
     def draw(self, part: Part, *, progress: bool = False) -> tuple[int, ...]:
-        """Draw one model; see `Engine`. The tree's rate must be the part's."""
+        """Draw one model, as `Enumerated` does; the tree's rate must be the part's.
+
+        `progress` shows the progress of the search on stderr, for the curator's eyes.
+        """
         tree, bound = self.tree, self._contest.score_range
         eps = part.draw(tree.mechanism, bound, tree.problem.group).eps
         if tree.t != effective_t(eps, bound.width, tree.mechanism):
@@ -153,11 +146,11 @@ class Searched:
         return tree.draw(Bits(part.rng), progress=progress).units
 
 
-ENGINES: Final[Mapping[str, Callable[[Problem, Space, Contest, DrawPlan], Engine]]] = {
+ENGINES: Final[Mapping[str, type[Enumerated] | type[Searched]]] = {
     "enumerate": Enumerated,
     "tree": Searched,
 }
-"""The engines, by the names that `choose_engine` returns."""
+"""The engines, by the names that `choose_engine` returns; made once for all draws of a call."""
 
 
 RADII: Final = tuple(Fraction(round(2 ** (12 + j / 2)), 4096) for j in range(-2, 9))  # precision

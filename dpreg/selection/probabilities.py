@@ -75,8 +75,6 @@ import numpy as np
 from scipy.special import expit, gammaln
 
 from dpreg.arrays import Floats, Ints
-from dpreg.errors import ArgumentError, shown
-from dpreg.privacy.mechanisms.choice import MECHANISMS
 
 
 @cache
@@ -205,18 +203,12 @@ def log_probabilities(scores: Ints, t: Fraction, mechanism: str) -> Floats:
     float64 array, shape (K,)
         Natural logarithms; ``-inf`` where the probability is below about exp(-700).
     """
-    law = _LAWS.get(mechanism)
-    if law is None:
-        raise ArgumentError(f"mechanism must be one of {', '.join(_LAWS)}, not {mechanism!r}.")
-    scores = np.asarray(scores, dtype=np.int64)
-    if scores.ndim != 1 or not len(scores):
-        raise ArgumentError("scores must be a vector with at least one model.")
     values, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
     gaps = values - values[0]  # exact in int64, as scores are far below 2**62
     s = gaps.astype(np.float64) * float(t)
     near = s <= _DEEPEST
     log_p = np.full(len(s), -np.inf)
-    log_p[near] = law(s[near], counts[near].astype(np.float64))
+    log_p[near] = _LAWS[mechanism](s[near], counts[near].astype(np.float64))
     return np.asarray(log_p[inverse])
 
 
@@ -287,12 +279,6 @@ def useless_term_penalty(
     Fraction
         In score units; 0 where alpha is at least half the number of units.
     """
-    if mechanism not in MECHANISMS:
-        raise ArgumentError(f"mechanism must be one of {MECHANISMS}, got {shown(mechanism)}")
-    if not false_inclusions > 0:
-        raise ArgumentError("false_inclusions must be positive")
-    if units < 0 or not rate > 0:
-        raise ArgumentError("units must not be negative and rate must be positive")
     if 2 * false_inclusions >= units:
         return Fraction(0)
     return Fraction(_charge(units, float(false_inclusions), mechanism)) / rate

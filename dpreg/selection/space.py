@@ -19,12 +19,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb
-from typing import Protocol
 
 import numpy as np
 
 from dpreg.arrays import Bools
-from dpreg.errors import ArgumentError, shown
+from dpreg.errors import ArgumentError
+from dpreg.formula.terms import Term
 
 Counts = tuple[int, ...]
 
@@ -113,22 +113,6 @@ def _convolve(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(out)
 
 
-class TermLike(Protocol):
-    """What a space needs to know of a design's term (`dpreg.formula.design.Term` has it)."""
-
-    @property
-    def name(self) -> str:
-        """The term as the formula writes it."""
-
-    @property
-    def columns(self) -> tuple[int, ...]:
-        """Its z columns."""
-
-    @property
-    def factors(self) -> tuple[str, ...]:
-        """The factors it is a product of."""
-
-
 @dataclass(frozen=True, slots=True)
 class Space:
     """The models on offer: subsets of the units, by size and hierarchy.
@@ -141,8 +125,8 @@ class Space:
         The z columns of each unit.
     keep_columns : tuple of int
         The z columns in every model.
-    max_units, min_units : int or None, int
-        Bounds on the number of units in a model; None for `max_units` means no limit.
+    max_units : int or None
+        The most units in a model; None means no limit.
     requires : tuple of tuples of int
         For each unit, the units that it comes with, all of them (transitively closed); () for the
         whole if there is no hierarchy.
@@ -152,7 +136,6 @@ class Space:
     unit_columns: tuple[tuple[int, ...], ...]
     keep_columns: tuple[int, ...]
     max_units: int | None = None
-    min_units: int = 0
     requires: tuple[tuple[int, ...], ...] = ()
 
     @property
@@ -165,12 +148,12 @@ class Space:
     def size(self) -> int:
         """The exact number of models, counted without listing them."""
         top = len(self.units) if self.max_units is None else self.max_units
-        return sum(self.size_by_units()[self.min_units : top + 1])
+        return sum(self.size_by_units()[: top + 1])
 
     def size_by_units(self) -> tuple[int, ...]:
         """For s = 0..q, the number of models of s units that respect the hierarchy.
 
-        The bounds on the number of units are not applied. See `closed_sets` for the method.
+        The bound on the number of units is not applied. See `closed_sets` for the method.
         """
         q = len(self.units)
         needs = {i: frozenset(self.requires[i]) for i in range(q)} if self.requires else {}
@@ -195,8 +178,7 @@ class Space:
             within[:, unit] = True
             pair = np.stack([listed, within], axis=1).reshape(-1, q)
             listed = pair[self._can_become_model(pair, unit, top)]
-        enough: Bools = listed.sum(axis=1) >= self.min_units
-        return np.asarray(listed[enough])
+        return listed
 
     def columns(self, models: Bools) -> Bools:
         """Return each model's z columns, keep included: bool (K, p + 1)."""
@@ -218,12 +200,11 @@ class Space:
         fixed = slice(decided_from, None)
         possible: Bools = (minimal[:, fixed] == partial[:, fixed]).all(axis=1)
         possible &= minimal.sum(axis=1) <= top
-        possible &= partial.sum(axis=1) + decided_from >= self.min_units
         return possible
 
 
 def build_space(
-    terms: Sequence[TermLike],
+    terms: Sequence[Term],
     columns: Sequence[str],
     *,
     keep: Iterable[str] = ("Intercept",),
@@ -235,7 +216,7 @@ def build_space(
 
     Parameters
     ----------
-    terms : sequence of terms
+    terms : sequence of Term
         The design's terms, the intercept first if there is one.
     columns : sequence of str
         Names of the z columns 0..p.
@@ -252,26 +233,9 @@ def build_space(
     Raises
     ------
     ArgumentError
-        A name, choice or number is not legal; an interaction's main effects are not all in the
-        formula although ``hierarchy="strong"``.
+        An interaction's main effects are not all in the formula although ``hierarchy="strong"``.
     """
-    if units not in ("term", "column"):
-        raise ArgumentError(f'units must be "term" or "column"; got {shown(units)}.')
-    if hierarchy not in ("none", "strong"):
-        raise ArgumentError(f'hierarchy must be "none" or "strong"; got {shown(hierarchy)}.')
-    if max_terms is not None and (
-        isinstance(max_terms, bool) or not isinstance(max_terms, int) or max_terms < 0
-    ):
-        raise ArgumentError(
-            f"max_terms must be a whole number of at least 0; got {shown(max_terms)}."
-        )
     kept = set(keep)
-    unknown = kept - {term.name for term in terms} - {"Intercept"}
-    if unknown:
-        listed = ", ".join(term.name for term in terms)
-        raise ArgumentError(
-            f"keep: {sorted(unknown)} is not among the formula's terms, which are {listed}."
-        )
     free = [term for term in terms if term.name not in kept]
     keep_columns = tuple(c for term in terms if term.name in kept for c in term.columns)
     parts = (
@@ -303,7 +267,7 @@ def build_space(
     )
 
 
-def _lower_order(term: TermLike, terms: Sequence[TermLike]) -> frozenset[str]:
+def _lower_order(term: Term, terms: Sequence[Term]) -> frozenset[str]:
     """Names of the terms whose factors are some, not all, of the term's own."""
     factors = set(term.factors)
     lower = [t for t in terms if t.factors and set(t.factors) < factors]
@@ -317,9 +281,7 @@ def _lower_order(term: TermLike, terms: Sequence[TermLike]) -> frozenset[str]:
     return frozenset(t.name for t in lower)
 
 
-def _made_of(
-    column: int, other: int, term: TermLike, lower: TermLike, names: Sequence[str]
-) -> bool:
+def _made_of(column: int, other: int, term: Term, lower: Term, names: Sequence[str]) -> bool:
     """Whether an interaction's column is a product with the lower term's column.
 
     By patsy's names, `a[T.x]:b` of `a[T.x]` and `b`. Where no column of the lower term fits by

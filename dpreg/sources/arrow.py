@@ -13,13 +13,13 @@ Tested in `tests/sources/test_arrow.py` and `tests/sources/test_files.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from dpreg.cells import Kind
-from dpreg.columns import Categorical, ColumnType
+from dpreg.columns import Categorical, Columns, ColumnType
 from dpreg.errors import ArgumentError, DataError
 from dpreg.paths import Stamp, check_same, stamp
 from dpreg.sources.arrow_cells import batch_reader, kind_of_arrow, pa
@@ -41,14 +41,13 @@ _BUFFERS = 1 << 25  # and in all of them together, where they are more than a hu
 _LEAST_BUFFER = 1 << 14
 _DECODED = 1 << 15  # rows decoded at a time, or as many as a chunk of many columns has
 _LEAST_DECODED = 1 << 12
-_SMALL_DICTIONARY = 1 << 16  # bytes; beyond, decoding text as text is sooner done
 
 
 def batch_pieces(
     batches: Iterable[tuple[int, Any]],
-    columns: Mapping[str, ColumnType],
+    columns: Columns,
     size: int,
-    reader: Callable[[Any, Mapping[str, ColumnType]], Callable[[Any], Chunk]] = batch_reader,
+    reader: Callable[[Any, Columns], Callable[[Any], Chunk]] = batch_reader,
 ) -> Iterator[Piece]:
     """Cut record batches, which may differ in their types, into pieces.
 
@@ -74,42 +73,27 @@ def batch_pieces(
 # ---- what hands over a table, or a stream --------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Engine:
-    """What holds a table, as far as a `StreamSource` must know.
-
-    Attributes
-    ----------
-    name : str
-        For messages.
-    schema : pyarrow.Schema
-    open : callable
-        From the columns wanted to an iterator of record batches, which may have more columns; of a
-        RecordBatchReader, in most cases. It fails with a `DataError`.
-    rows : int or None
-        Where public metadata has it.
-    rereadable : bool
-        Whether `open` gives the rows anew at each call.
-    count : callable, optional
-        Counts the rows, if that takes less than going through them.
-    ordered : bool
-        Whether `open` gives the rows in the same order at each call: queries do not promise it.
-    mixed : bool
-        Whether batches may come in other types than `schema` says, as those of several files do.
-    """
-
-    name: str
-    schema: Any
-    open: Callable[[Sequence[str]], Iterator[Any]]
-    rows: int | None = None
-    rereadable: bool = True
-    count: Callable[[], int] | None = None
-    ordered: bool = True
-    mixed: bool = False
-
-
 class StreamSource(LocalSource):
     """A source whose rows an engine hands over as Arrow record batches.
+
+    Parameters
+    ----------
+    name : str
+        Of what holds the table, for messages.
+    schema : pyarrow.Schema
+    opened : callable
+        From the columns wanted to an iterator of record batches, which may have more columns; of a
+        RecordBatchReader, in most cases. It fails with a `DataError`.
+    rows : int, optional
+        Where public metadata has it.
+    rereadable : bool
+        Whether `opened` gives the rows anew at each call.
+    counted : callable, optional
+        Counts the rows, if that takes less than going through them.
+    ordered : bool
+        Whether `opened` gives the rows in the same order at each call: queries do not promise it.
+    mixed : bool
+        Whether batches may come in other types than `schema` says, as those of several files do.
 
     Raises
     ------
@@ -118,58 +102,67 @@ class StreamSource(LocalSource):
         before: a stream that was exhausted, a query with a random sample in it.
     """
 
-    def __init__(self, engine: Engine) -> None:
-        self.names = tuple(engine.schema.names)
-        self.rows = engine.rows
-        self.parts = None if engine.rows is None else -(-engine.rows // PART_ROWS)
-        self.rereadable, self.keeps_order = engine.rereadable, engine.ordered
-        self.fleeting = not (engine.rereadable and engine.ordered)
-        self._engine = engine
-        self._rows = engine.rows  # counted at the first complete pass, where the engine cannot tell
+    def __init__(
+        self,
+        name: str,
+        schema: Any,
+        opened: Callable[[Sequence[str]], Iterator[Any]],
+        rows: int | None = None,
+        *,
+        rereadable: bool = True,
+        counted: Callable[[], int] | None = None,
+        ordered: bool = True,
+        mixed: bool = False,
+    ) -> None:
+        self.names = tuple(schema.names)
+        self.rows = rows
+        self.parts = None if rows is None else -(-rows // PART_ROWS)
+        self.rereadable, self.keeps_order = rereadable, ordered
+        self.fleeting = not (rereadable and ordered)
+        self._name, self._schema, self._opened, self._counted = name, schema, opened, counted
+        self._reader = batch_reader if mixed else self._promised
+        self._rows = rows  # counted at the first complete pass, where the engine cannot tell
         self._started = False
 
     def kind(self, name: str) -> Kind:
         """Return what the container calls a column. DataError where absent or repeated."""
-        return kind_of_arrow(self._engine.schema.field(find_column(self.names, name)).type)
+        return kind_of_arrow(self._schema.field(find_column(self.names, name)).type)
 
     def count(self) -> int:
         """Count the rows; by going through them, if there is no other way."""
-        engine = self._engine
-        if engine.count is not None:
-            return int(guarded(engine.count, f"{engine.name} failed to count the rows"))
-        if self.rows is None and not engine.rereadable:
-            raise DataError(f"the rows of {engine.name} cannot be counted before they are read")
+        if self._counted is not None:
+            return int(guarded(self._counted, f"{self._name} failed to count the rows"))
+        if self.rows is None and not self.rereadable:
+            raise DataError(f"the rows of {self._name} cannot be counted before they are read")
         return super().count()
 
-    def _pieces(self, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
-        engine = self._engine
-        if self._started and not engine.rereadable:
+    def _pieces(self, columns: Columns, size: int) -> Iterator[Piece]:
+        if self._started and not self.rereadable:
             raise DataError(
-                f"{engine.name} can be read once, and has been: give a table that stays, or "
+                f"{self._name} can be read once, and has been: give a table that stays, or "
                 "a function that opens it anew"
             )
         self._started = True
-        opened = engine.open([*columns] or self.names[:1])
-        batches = guarded_items(opened, f"{engine.name} failed while it was read")
+        opened = self._opened([*columns] or self.names[:1])
+        batches = guarded_items(opened, f"{self._name} failed while it was read")
         rows = 0
-        reader = batch_reader if engine.mixed else self._reader
-        for piece in batch_pieces(((0, batch) for batch in batches), columns, size, reader):
+        for piece in batch_pieces(((0, batch) for batch in batches), columns, size, self._reader):
             yield replace(piece, part=rows // PART_ROWS)
             rows += piece.rows
         if self._rows not in (None, rows):
             raise DataError(
-                f"{engine.name} handed over another number of rows than before: give a table "
+                f"{self._name} handed over another number of rows than before: give a table "
                 "that stays the same"
             )
         self._rows = rows
 
-    def _reader(self, schema: Any, columns: Mapping[str, ColumnType]) -> Callable[[Any], Chunk]:
+    def _promised(self, schema: Any, columns: Columns) -> Callable[[Any], Chunk]:
         """Make sure that the rows come as the columns that were promised."""
         for name in columns:
-            promised = self._engine.schema.field(find_column(self.names, name)).type
+            promised = self._schema.field(find_column(self.names, name)).type
             if schema.field(find_column(schema.names, name)).type != promised:
                 raise DataError(
-                    f"{self._engine.name} changed the type of column {name!r} since it was opened"
+                    f"{self._name} changed the type of column {name!r} since it was opened"
                 )
         return batch_reader(schema, columns)
 
@@ -207,16 +200,16 @@ def stream_source(data: Any) -> StreamSource:
     library = type(data).__module__.partition(".")[0]
     name = f"the {type(data).__name__}"
     if library in ("duckdb", "_duckdb") and hasattr(data, "limit"):
-        return StreamSource(_duckdb(data, name))
+        return _duckdb(data, name)
     if library == "pyarrow" and hasattr(data, "get_fragments"):
-        return StreamSource(_dataset(data, name))
+        return _dataset(data, name)
     if not hasattr(data, "__arrow_c_stream__") or type(data).__name__ in _COLUMNS:
         raise ArgumentError(f"data is a {type(data).__name__}, which is not a table: give one")
     if library == "polars" and hasattr(data, "height"):
-        return StreamSource(_table(_narrowed(data), name, int(data.height)))
+        return _table(_narrowed(data), name, int(data.height))
     if library == "pyarrow" and hasattr(data, "num_rows"):
-        return StreamSource(_table(data, name, int(data.num_rows)))
-    return StreamSource(_stream(data, name))
+        return _table(data, name, int(data.num_rows))
+    return _stream(data, name)
 
 
 def _opened(table: Callable[[], object], name: str) -> Any:
@@ -232,10 +225,14 @@ def _opened(table: Callable[[], object], name: str) -> Any:
     )
 
 
-def _table(data: Any, name: str, rows: int) -> Engine:
+def _table(data: Any, name: str, rows: int) -> StreamSource:
     with _opened(lambda: data, name) as stream:
         schema = stream.schema
-    return Engine(name, schema, lambda names: _opened(lambda: data.select(list(names)), name), rows)
+
+    def opened(names: Sequence[str]) -> Any:
+        return _opened(lambda: data.select(list(names)), name)
+
+    return StreamSource(name, schema, opened, rows)
 
 
 def _narrowed(data: Any) -> Any:
@@ -252,7 +249,7 @@ def _narrowed(data: Any) -> Any:
     return data.with_columns(pl.col(wide).cast(pl.Float64))
 
 
-def _duckdb(data: Any, name: str) -> Engine:
+def _duckdb(data: Any, name: str) -> StreamSource:
     with _opened(lambda: data.limit(0), name) as stream:  # an open stream takes the connection
         schema = stream.schema
 
@@ -261,10 +258,10 @@ def _duckdb(data: Any, name: str) -> Engine:
 
         return _opened(lambda: data.select(*map(ColumnExpression, names)), name)
 
-    return Engine(name, schema, opened, count=lambda: len(data), ordered=False)
+    return StreamSource(name, schema, opened, counted=lambda: len(data), ordered=False)
 
 
-def _stream(data: Any, name: str) -> Engine:
+def _stream(data: Any, name: str) -> StreamSource:
     """Anything else: opened once for its schema, and that stream is kept for the first pass."""
     waiting = [_opened(lambda: data, name)]
 
@@ -272,7 +269,7 @@ def _stream(data: Any, name: str) -> Engine:
         return waiting.pop() if waiting else _opened(lambda: data, name)
 
     once = any(hasattr(data, method) for method in _ONCE)
-    return Engine(name, waiting[0].schema, opened, rereadable=not once, ordered=False)
+    return StreamSource(name, waiting[0].schema, opened, rereadable=not once, ordered=False)
 
 
 # ---- datasets of pyarrow -------------------------------------------------------------------------
@@ -281,13 +278,13 @@ def _stream(data: Any, name: str) -> Engine:
 # be turned into them ends the pass. So files are read one by one, each in its own types.
 
 
-def _dataset(data: Any, name: str) -> Engine:
+def _dataset(data: Any, name: str) -> StreamSource:
     check_formats(data)
 
     def opened(names: Sequence[str]) -> Iterator[Any]:
         return guarded(lambda: _dataset_batches(data, names), f"{name} cannot be read")
 
-    return Engine(name, data.schema, opened, count=data.count_rows, mixed=True)
+    return StreamSource(name, data.schema, opened, counted=data.count_rows, mixed=True)
 
 
 def check_formats(data: Any) -> None:
@@ -426,7 +423,7 @@ class ParquetSource(LocalSource):
             return next(iter(known))
         return "object"
 
-    def _pieces(self, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
+    def _pieces(self, columns: Columns, size: int) -> Iterator[Piece]:
         before = 0
         for file in self._files:
             yield from batch_pieces(_file_batches(file, columns, size, before), columns, size)
@@ -458,12 +455,18 @@ def _failed(path: str) -> str:
     return f"{path} cannot be read as Parquet: it is damaged, cut short, or something else"
 
 
+def _are_labels(file: _File, name: str, how: ColumnType) -> bool:
+    """Tell whether text stands for levels: it is looked up once for each entry of a dictionary."""
+    is_text = kind_of_arrow(file.schema.field(name).type) == "string"
+    return is_text and isinstance(how, Categorical)
+
+
 def _file_batches(
-    known: _File, columns: Mapping[str, ColumnType], size: int, before: int
+    known: _File, columns: Columns, size: int, before: int
 ) -> Iterator[tuple[int, Any]]:
     failed = _failed(known.path)
     check_same(known.path, known.stamp)
-    labels = [name for name, how in columns.items() if _is_cheap_dictionary(known, name, how)]
+    labels = [name for name, how in columns.items() if _are_labels(known, name, how)]
     file = guarded(lambda: _parquet_file(known.path, labels, len(columns)), failed)
     try:
         if not file.metadata.equals(known.metadata):
@@ -479,17 +482,3 @@ def _file_batches(
                 raise DataError(f"{failed} (rows are missing)")
     finally:
         file.close()
-
-
-def _is_cheap_dictionary(file: _File, name: str, how: ColumnType) -> bool:
-    """Tell whether a column of labels lies in the file as codes into a small dictionary."""
-    if not isinstance(how, Categorical) or kind_of_arrow(file.schema.field(name).type) != "string":
-        return False
-    for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
-        places = range(group.num_columns)
-        column = next((c for c in map(group.column, places) if c.path_in_schema == name), None)
-        if column is None or not column.has_dictionary_page:
-            return False
-        if column.data_page_offset - column.dictionary_page_offset > _SMALL_DICTIONARY:
-            return False
-    return True

@@ -9,15 +9,15 @@ Text that is not UTF-8, which Arrow does not check in a file, denotes no number 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpreg.cells import Kind, number
-from dpreg.columns import Boolean, Categorical, ColumnType, Numeric, PersonId, Unbounded
+from dpreg.arrays import Floats, Ints
+from dpreg.cells import Kind
+from dpreg.columns import Boolean, Categorical, Columns, ColumnType, Numeric, PersonId, Unbounded
 from dpreg.errors import ArgumentError
 from dpreg.sources.base import Chunk
 from dpreg.sources.numpy_cells import Meaning, Values, meaning_of
@@ -45,9 +45,6 @@ _TRUTHS = ("arrow.bool8",)  # extension types that store truths as integers
 _NO_NUMBERS = pa.array(
     ["", "NA", "N/A", "#N/A", "na", "null", "NULL", "None", ".", "-", "?"], _TEXT
 )
-
-_EXACT = 2**53  # up to here every integer is a float64
-_EXACT_POWER = 22  # and up to here every power of ten
 
 
 def kind_of_arrow(type: Any) -> Kind:
@@ -107,7 +104,7 @@ def arrow_reader(type: Any, how: ColumnType) -> ArrayReader:
     return silently
 
 
-def batch_reader(schema: Any, columns: Mapping[str, ColumnType]) -> Callable[[Any], Chunk]:
+def batch_reader(schema: Any, columns: Columns) -> Callable[[Any], Chunk]:
     """Make the function that turns record batches of one schema into chunks.
 
     Parameters
@@ -147,8 +144,8 @@ def _reader(type: Any, how: ColumnType, meaning: Meaning) -> ArrayReader:
         return _truths(meaning)
     if is_.is_integer(type) or is_.is_floating(type):
         return lambda array: meaning.array(array.to_numpy(zero_copy_only=False))
-    if is_.is_decimal(type):
-        return lambda array: meaning.numbers(_decimals(array))
+    if is_.is_decimal(type):  # cast to floats, Arrow's decimals are rounded twice
+        return lambda array: meaning.numbers(_numbers_of_text(array.cast(_TEXT)))
     if _is_text(type):
         read = _text_reader(how, meaning)
         return lambda array: read(array.cast(_TEXT))
@@ -161,7 +158,7 @@ def _is_text(type: Any) -> bool:
     return bool(is_.is_string(type) or is_.is_large_string(type) or is_.is_string_view(type))
 
 
-def _floats(array: Any) -> NDArray[np.float64]:
+def _floats(array: Any) -> Floats:
     """Read integers or floats of any width: the nearest float64, NaN where null."""
     values: NDArray[Any] = array.to_numpy(zero_copy_only=False)
     return values.astype(np.float64, copy=False)
@@ -172,10 +169,10 @@ def _truths(meaning: Meaning) -> ArrayReader:
     return lambda array: table[_codes(array, 2)]
 
 
-def _codes(array: Any, missing: int) -> NDArray[np.int64]:
+def _codes(array: Any, missing: int) -> Ints:
     """Integers or truths as int64, and another where null."""
     codes = array.cast(pa.int64(), safe=False)
-    filled: NDArray[np.int64] = compute.fill_null(codes, missing).to_numpy()
+    filled: Ints = compute.fill_null(codes, missing).to_numpy()
     return filled
 
 
@@ -207,34 +204,6 @@ def _address(array: Any) -> tuple[object, ...]:
     return (len(array), array.offset, *(buffer and buffer.address for buffer in buffers))
 
 
-def _decimals(array: Any) -> NDArray[np.float64]:
-    """Read decimals: the nearest float64.
-
-    An integer of at most 2**53 and a power of ten of at most 10**22 are both float64: so one
-    division, or product, rounds once, which is what the nearest float64 means. Other cells go
-    through Python's own, which is as exact and slow.
-    """
-    type, rows = array.type, len(array)
-    values = np.full(rows, math.nan)
-    if not rows:
-        return values
-    width = type.byte_width
-    cell = np.dtype(np.int32 if width == 4 else np.int64)
-    words = np.frombuffer(
-        array.buffers()[1], cell, rows * width // cell.itemsize, array.offset * width
-    ).reshape(rows, -1)
-    low = words[:, 0].astype(np.int64)  # the lowest first; the others repeat its sign if it is all
-    there = array.is_valid().to_numpy(zero_copy_only=False)
-    exact = there & (low >= -_EXACT) & (low <= _EXACT) & (abs(type.scale) <= _EXACT_POWER)
-    if words.shape[1] > 1:
-        exact &= (words[:, 1:] == (low >> 63)[:, None]).all(axis=1)
-    power = float(10 ** min(abs(type.scale), _EXACT_POWER))
-    np.copyto(values, low / power if type.scale >= 0 else low * power, where=exact)
-    for place in np.flatnonzero(there & ~exact):
-        values[place] = number(array[int(place)].as_py())
-    return values
-
-
 def _text_reader(how: ColumnType, meaning: Meaning) -> ArrayReader:
     match how:
         case Numeric() | Unbounded():
@@ -259,7 +228,7 @@ def _is_unicode(text: str) -> bool:
     return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
-def _numbers_of_text(array: Any) -> NDArray[np.float64]:
+def _numbers_of_text(array: Any) -> Floats:
     """Read text as `dpreg.cells.number` does, in bulk where Arrow agrees on every cell.
 
     Arrow's grammar of floats, where it accepts a text, gives what Python's gives, or NaN where

@@ -50,7 +50,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -62,7 +62,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.cells import Kind
-from dpreg.columns import ColumnType, PersonId, Unbounded
+from dpreg.columns import Columns, ColumnType, PersonId, Unbounded
 from dpreg.errors import ArgumentError, DataError, did_you_mean, shown
 from dpreg.running import restore_interrupts, threads
 
@@ -87,6 +87,9 @@ _MOST_THREADS = 8
 
 Chunk: TypeAlias = dict[str, NDArray[Any]]
 """Some rows of some columns, as `LocalSource.chunks` says."""
+
+Advance: TypeAlias = Callable[[int], object] | None
+"""Called with the number of parts of a table that have been finished since its last call."""
 
 Integers: TypeAlias = NDArray[np.object_] | NDArray[np.int64]
 """A vector of integers. Engines add them as Python's, which are exact whatever their size."""
@@ -153,12 +156,7 @@ class Source(ABC):
 
     @abstractmethod
     def total(
-        self,
-        columns: Mapping[str, ColumnType],
-        tally: Tally,
-        *,
-        positions: bool = False,
-        advance: Callable[[int], object] | None = None,
+        self, columns: Columns, tally: Tally, *, positions: bool = False, advance: Advance = None
     ) -> Integers:
         """Make one pass.
 
@@ -185,7 +183,7 @@ class Source(ABC):
             As `check_columns` says, before a row is read; or because the engine failed.
         """
 
-    def _check(self, columns: Mapping[str, ColumnType]) -> None:
+    def _check(self, columns: Columns) -> None:
         """Refuse, from public facts, columns that cannot be read as declared."""
         if not columns:
             raise ArgumentError("a pass over the rows must read at least one column")
@@ -208,7 +206,7 @@ class Source(ABC):
         raise DataError("a source holds confidential rows and is not pickled: pickle the results")
 
 
-def check_columns(source: Source, columns: Mapping[str, ColumnType]) -> None:
+def check_columns(source: Source, columns: Columns) -> None:
     """Refuse, before a row is read, a table that cannot be read as declared.
 
     Raises
@@ -373,18 +371,14 @@ class LocalSource(Source):
         return sum(piece.rows for piece in self._pieces({}, CHUNK_ROWS))
 
     @abstractmethod
-    def _pieces(self, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
+    def _pieces(self, columns: Columns, size: int) -> Iterator[Piece]:
         """Cut the rows into pieces of at most `size` and at least one row, in the table's order.
 
         Called with checked arguments. An error of the engine comes out as a DataError.
         """
 
     def chunks(
-        self,
-        columns: Mapping[str, ColumnType],
-        size: int = CHUNK_ROWS,
-        *,
-        advance: Callable[[int], object] | None = None,
+        self, columns: Columns, size: int = CHUNK_ROWS, *, advance: Advance = None
     ) -> Iterator[Chunk]:
         """Read some columns, chunk by chunk, in the table's order.
 
@@ -414,12 +408,7 @@ class LocalSource(Source):
         return (chunk for _, chunk in self._queue(columns, size, advance))
 
     def total(
-        self,
-        columns: Mapping[str, ColumnType],
-        tally: Tally,
-        *,
-        positions: bool = False,
-        advance: Callable[[int], object] | None = None,
+        self, columns: Columns, tally: Tally, *, positions: bool = False, advance: Advance = None
     ) -> Integers:
         """Make one pass, in several threads where there are chunks for them; see `Source.total`."""
         queue = self._queue(columns, rows_of(len(columns)), advance)
@@ -433,12 +422,7 @@ class LocalSource(Source):
                 queue.close()
                 raise
 
-    def _queue(
-        self,
-        columns: Mapping[str, ColumnType],
-        size: int,
-        advance: Callable[[int], object] | None,
-    ) -> _Queue:
+    def _queue(self, columns: Columns, size: int, advance: Advance) -> _Queue:
         if size < 1:
             raise ArgumentError("size, the number of rows in a chunk, must be a positive integer")
         self._check(columns)
@@ -459,7 +443,7 @@ class _Queue:
     so Python's handling of Ctrl-C is put back once they have begun to come.
     """
 
-    def __init__(self, pieces: Iterator[Piece], advance: Callable[[int], object] | None) -> None:
+    def __init__(self, pieces: Iterator[Piece], advance: Advance) -> None:
         self._pieces = pieces
         self._advance = advance
         self._lock = threading.Lock()

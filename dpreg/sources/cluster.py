@@ -24,21 +24,21 @@ Tested in `tests/sources/test_cluster.py`, `tests/sources/test_persons.py`,
 
 from __future__ import annotations
 
-import threading
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from typing import ClassVar, Final, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.cells import Kind
-from dpreg.columns import ColumnType, Unbounded
+from dpreg.columns import Columns, ColumnType, Unbounded
 from dpreg.errors import DataError
 from dpreg.sources.base import (
     CHUNK_ROWS,
+    Advance,
     Chunk,
     Integers,
     Source,
@@ -125,35 +125,6 @@ def _placed(chunks: Iterable[Chunk], start: int) -> Iterator[tuple[int, Chunk]]:
         start += len(next(iter(chunk.values())))
 
 
-class Finished:
-    """Tells of finished partitions, of each once, however often and by whom it is reported.
-
-    Parameters
-    ----------
-    advance : callable or None
-    """
-
-    def __init__(self, advance: Callable[[int], object] | None) -> None:
-        self._advance = advance
-        self._known: set[int] = set()
-        self._over = False
-        self._lock = threading.Lock()
-
-    def report(self, partitions: Iterable[int]) -> None:
-        """Note partitions by number."""
-        with self._lock:
-            fresh = set(partitions) - self._known
-            self._known |= fresh
-            if fresh and self._advance is not None and not self._over:
-                self._advance(len(fresh))
-
-    def close(self, parts: int | None = None) -> None:
-        """Tell of the rest, where all went well, and listen to no late report."""
-        self.report(range(parts or 0))
-        with self._lock:
-            self._over = True
-
-
 class ClusterSource(Source):
     """A source whose rows are where an engine keeps them. See `Source` for what it promises."""
 
@@ -166,25 +137,20 @@ class ClusterSource(Source):
         return shielded(self.engine, self._count)
 
     def total(
-        self,
-        columns: Mapping[str, ColumnType],
-        tally: Tally,
-        *,
-        positions: bool = False,
-        advance: Callable[[int], object] | None = None,
+        self, columns: Columns, tally: Tally, *, positions: bool = False, advance: Advance = None
     ) -> Integers:
-        """Make one pass where the rows are; see `Source.total`."""
+        """Make one pass where the rows are; see `Source.total`.
+
+        How far it has come, the engine's own pages show.
+        """
         self._check(columns)
         work = PartitionTally(dict(columns), tally)
-        finished = Finished(advance)
-        try:
-            vector = shielded(self.engine, lambda: self._total(work, positions, finished))
-            finished.close(self.parts)
-        finally:
-            finished.close()
+        vector = shielded(self.engine, lambda: self._total(work, positions))
+        if advance is not None and self.parts is not None:
+            advance(self.parts)
         return tally(()) if vector is None else vector
 
-    def kept(self, columns: Mapping[str, ColumnType], persons: Persons) -> SpreadSource:
+    def kept(self, columns: Columns, persons: Persons) -> SpreadSource:
         """Return the rows that are kept of each person, of the columns that a call uses.
 
         Nothing is computed yet.
@@ -204,7 +170,7 @@ class ClusterSource(Source):
         """Count the rows."""
 
     @abstractmethod
-    def _total(self, work: PartitionTally, positions: bool, finished: Finished) -> Integers | None:
+    def _total(self, work: PartitionTally, positions: bool) -> Integers | None:
         """Add what `work` makes of each partition; None where there is none with a row."""
 
 
@@ -233,7 +199,7 @@ class Sending:
         """Names of what is sent: parts of the hash, and the call's columns by their places."""
         return [*HASH, *(f"c{place}" for place in range(len(self.names)))]
 
-    def __call__(self, chunk: Chunk) -> dict[str, NDArray[np.float64]]:
+    def __call__(self, chunk: Chunk) -> dict[str, Floats]:
         """Write the rows of a chunk."""
         rows = matrix_of(chunk, self.names, self.persons.column)
         high, low = np.ascontiguousarray(rows[:, :2].T).view(np.uint64)
@@ -242,7 +208,7 @@ class Sending:
         return dict(zip(self.labels, cells, strict=True))
 
 
-def _received(chunk: Chunk) -> NDArray[np.float64]:
+def _received(chunk: Chunk) -> Floats:
     """Return rows as `matrix_of` wrote them before they were sent."""
     first, middle, last = (chunk[name].astype(np.uint64) for name in HASH)
     ids = (first << 16 | middle >> 32, (middle & 0xFFFFFFFF) << 32 | last)
@@ -279,9 +245,7 @@ class SpreadSource(Source):
     persons : Persons
     """
 
-    def __init__(
-        self, sent: ClusterSource, columns: Mapping[str, ColumnType], persons: Persons
-    ) -> None:
+    def __init__(self, sent: ClusterSource, columns: Columns, persons: Persons) -> None:
         self.names = tuple(columns)
         self.parts, self.unit = sent.parts, sent.unit
         self._sent, self._columns, self._persons = sent, dict(columns), persons
@@ -304,12 +268,7 @@ class SpreadSource(Source):
         return int(self.total({}, _count_rows)[0])
 
     def total(
-        self,
-        columns: Mapping[str, ColumnType],
-        tally: Tally,
-        *,
-        positions: bool = False,
-        advance: Callable[[int], object] | None = None,
+        self, columns: Columns, tally: Tally, *, positions: bool = False, advance: Advance = None
     ) -> Integers:
         """Make one pass where the rows are; see `Source.total`. No row has a place."""
         assert not positions

@@ -37,7 +37,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from dpreg.cells import Kind, number
-from dpreg.columns import ColumnType, Numeric, Unbounded
+from dpreg.columns import Columns, Numeric, Unbounded
 from dpreg.errors import DataError
 from dpreg.paths import check_same, stamp
 from dpreg.running import threads
@@ -105,7 +105,7 @@ class CsvSource(LocalSource):
                 raise DataError(f"{first} has a column {name!r} and {path} has not")
         return "object"
 
-    def _pieces(self, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
+    def _pieces(self, columns: Columns, size: int) -> Iterator[Piece]:
         for part, (path, first, header) in enumerate(self._files):
             check_same(path, first)
             spoilt = 0
@@ -251,7 +251,7 @@ def is_line_by_line(block: bytes, rows: int) -> bool:
 class _Parser:
     """Parses blocks of a file's lines; knows which columns are parsed as numbers so far."""
 
-    def __init__(self, header: Sequence[str], columns: Mapping[str, ColumnType]) -> None:
+    def __init__(self, header: Sequence[str], columns: Columns) -> None:
         self._header = header
         self._names = [*columns] or [*header[:1]]
         self.numbers = {n for n, how in columns.items() if isinstance(how, Numeric | Unbounded)}

@@ -29,14 +29,12 @@ from __future__ import annotations
 import sys
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from dask.callbacks import Callback
 from dask.delayed import delayed
 
 from dpreg.cells import Kind, kind_of
@@ -45,7 +43,6 @@ from dpreg.errors import ArgumentError, DataError
 from dpreg.sources.base import CHUNK_ROWS, Chunk, Integers, added, find_column
 from dpreg.sources.cluster import (
     ClusterSource,
-    Finished,
     PartitionTally,
     Sending,
     check_versions,
@@ -125,7 +122,7 @@ class DaskSource(ClusterSource):
     def _count(self) -> int:
         return len(self._data)
 
-    def _total(self, work: PartitionTally, positions: bool, finished: Finished) -> Integers:
+    def _total(self, work: PartitionTally, positions: bool) -> Integers:
         run = uuid.uuid4().hex
         partitions = _as_loaded(self._data)[list(work.columns)].to_delayed()
         starts = [0] * len(partitions)
@@ -134,14 +131,14 @@ class DaskSource(ClusterSource):
             gather = delayed(_gather, name=f"dpreg-gather-{run}", pure=False)
             lengths = gather(*(measure(partition) for partition in partitions)).compute()
             starts = [0, *accumulate(lengths)]
-        with _watched(run, finished) as topic:
-            task = _Task(work, topic)
-            tally = delayed(task, name=f"dpreg-work-{run}", pure=False, traverse=False)
-            leaves = [
-                tally(partition, starts[place], place, dask_key_name=_leaf(run, place))
-                for place, partition in enumerate(partitions)
-            ]
-            return _tree(leaves, run).compute()  # type: ignore[no-any-return]
+        tally = delayed(
+            partial(_tallied, work), name=f"dpreg-work-{run}", pure=False, traverse=False
+        )
+        leaves = [
+            tally(partition, start, dask_key_name=f"dpreg-tally-{run}-{place}")
+            for place, (partition, start) in enumerate(zip(partitions, starts, strict=False))
+        ]
+        return _tree(leaves, run).compute()  # type: ignore[no-any-return]
 
 
 def _as_loaded(data: Any) -> Any:
@@ -158,10 +155,6 @@ def _unconverted(expr: Any) -> Any:
         case "FromPandas":
             return expr.substitute_parameters({"pyarrow_strings_enabled": False})
     return expr
-
-
-def _leaf(run: str, place: int) -> str:
-    return f"dpreg-tally-{run}-{place}"
 
 
 def _tree(nodes: Sequence[Any], run: str) -> Any:
@@ -186,26 +179,10 @@ def _add(*vectors: Integers) -> Integers:
     return added(vectors)
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """The task of a leaf: tallies a partition.
-
-    Attributes
-    ----------
-    work : PartitionTally
-    topic : str or None
-        Where a distributed cluster's workers say which partition is done.
-    """
-
-    work: PartitionTally
-    topic: str | None
-
-    def __call__(self, partition: pd.DataFrame, start: int, place: int) -> Integers:
-        chunks = _chunks(partition, self.work.columns)
-        vector = shielded(_ENGINE, lambda: self.work.of(chunks, start))
-        if self.topic is not None:
-            _announce(self.topic, place)
-        return vector
+def _tallied(work: PartitionTally, partition: pd.DataFrame, start: int) -> Integers:
+    """Tally a partition: the task of a leaf."""
+    chunks = _chunks(partition, work.columns)
+    return shielded(_ENGINE, lambda: work.of(chunks, start))
 
 
 def _chunks(partition: pd.DataFrame, columns: dict[str, ColumnType]) -> Iterator[Chunk]:
@@ -227,48 +204,3 @@ def _sent(partition: pd.DataFrame, sending: Sending) -> pd.DataFrame:
         )
 
     return shielded(_ENGINE, work)
-
-
-def _announce(topic: str, place: int) -> None:
-    from distributed import get_worker
-
-    try:
-        worker = get_worker()
-    except ValueError:  # a cluster is at hand, but threads of this process were asked for
-        return
-    worker.log_event(topic, place)
-
-
-@contextmanager
-def _watched(run: str, finished: Finished) -> Iterator[str | None]:
-    """Report finished leaves: local schedulers tell a callback, distributed workers an event.
-
-    Futures of the leaves would tell too, but would keep every vector on the cluster till the end.
-    """
-    prefix = _leaf(run, 0).removesuffix("0")
-
-    def done(key: object, *_: object) -> None:
-        if isinstance(key, str) and key.startswith(prefix):
-            finished.report([int(key.removeprefix(prefix))])
-
-    with ExitStack() as stack:
-        stack.enter_context(Callback(posttask=done))  # type: ignore[no-untyped-call]
-        client = _client()
-        topic = None
-        if client is not None:
-            topic = f"dpreg-{run}"
-            client.subscribe_topic(topic, lambda event: finished.report([event[1]]))
-            stack.callback(client.unsubscribe_topic, topic)
-        yield topic
-
-
-def _client() -> Any:
-    """Return the client of a distributed cluster that would be asked, if there is one."""
-    if "distributed" not in sys.modules:
-        return None
-    from distributed import Client
-
-    try:
-        return Client.current()  # type: ignore[no-untyped-call]
-    except ValueError:
-        return None

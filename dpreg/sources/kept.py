@@ -57,11 +57,13 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpreg.arrays import Places
 from dpreg.cells import Kind
-from dpreg.columns import ColumnType
+from dpreg.columns import Columns
 from dpreg.errors import DataError
 from dpreg.sources.base import (
     PART_ROWS,
+    Advance,
     Chunk,
     Integers,
     LocalSource,
@@ -83,7 +85,6 @@ _WRITE_BYTES = 1 << 26
 _READ_ROWS = 1 << 18
 """Rows that are read at a time: each id among them is hashed once."""
 _PARTS: Final = 256
-_TURNED_ROWS: Final = 1 << 9
 
 
 class File:
@@ -175,7 +176,7 @@ class HeldSource(LocalSource):
 
     __slots__ = ("_kept",)
 
-    def __init__(self, source: LocalSource, columns: Mapping[str, ColumnType]) -> None:
+    def __init__(self, source: LocalSource, columns: Columns) -> None:
         self.names = tuple(columns)
         self.rows, self.parts, self.unit = source.rows, source.parts, source.unit
         self._source = source
@@ -190,11 +191,11 @@ class HeldSource(LocalSource):
         find_column(self.names, name)
         return self._source.kind(name)
 
-    def count(self, advance: Callable[[int], object] | None = None) -> int:
+    def count(self, advance: Advance = None) -> int:
         """Count the rows, and keep them."""
         return int(self.total(self._columns, _count, advance=advance)[0])
 
-    def _pieces(self, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
+    def _pieces(self, columns: Columns, size: int) -> Iterator[Piece]:
         if self._kept is None:
             yield from self._first(columns, min(size, rows_of(len(self._columns))))
             return
@@ -236,10 +237,7 @@ def _count(chunks: Iterable[tuple[int, Chunk]]) -> Integers:
 
 
 def kept_source(
-    source: LocalSource,
-    columns: Mapping[str, ColumnType],
-    persons: Persons,
-    advance: Callable[[int], object] | None = None,
+    source: LocalSource, columns: Columns, persons: Persons, advance: Advance = None
 ) -> KeptSource:
     """Read a table, and take the rows that are kept of each person.
 
@@ -280,15 +278,13 @@ class KeptSource(LocalSource):
 
     __slots__ = ("_blocks",)
 
-    def __init__(
-        self, blocks: Iterable[Rows], columns: Mapping[str, ColumnType], file: File | None = None
-    ) -> None:
+    def __init__(self, blocks: Iterable[Rows], columns: Columns, file: File | None = None) -> None:
         self.names = tuple(columns)
         self.rows = self.person_count = 0
         self._columns = dict(columns)
         self._blocks: list[_Kept] = []
         for rows in blocks:
-            block = _turned(rows)
+            block = np.ascontiguousarray(rows.T)  # columns first, as a pass reads them
             self.rows += block.shape[1]
             self.person_count += len(persons_of(block))
             self._blocks.append(block if file is None else file.append(block))
@@ -299,7 +295,7 @@ class KeptSource(LocalSource):
         find_column(self.names, name)
         return "numeric"
 
-    def _pieces(self, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
+    def _pieces(self, columns: Columns, size: int) -> Iterator[Piece]:
         """Cut blocks between persons: a person of more rows than `size` is one piece."""
         before = 0
         for kept in self._blocks:
@@ -310,7 +306,7 @@ class KeptSource(LocalSource):
             before += block.shape[1]
 
 
-def _cuts(starts: NDArray[np.intp], rows: int, size: int) -> Iterator[slice]:
+def _cuts(starts: Places, rows: int, size: int) -> Iterator[slice]:
     """Cut rows into pieces of at most `size` and of whole persons, or of one person."""
     ends = np.append(starts[1:], rows)
     first = 0
@@ -346,9 +342,7 @@ class Spool:
         if self._bytes > (HELD_BYTES if self._file is None else _WRITE_BYTES):
             self._write()
 
-    def source(
-        self, columns: Mapping[str, ColumnType], settle: Callable[[Rows], Rows]
-    ) -> KeptSource:
+    def source(self, columns: Columns, settle: Callable[[Rows], Rows]) -> KeptSource:
         """Bring persons' rows together. Call it once, when all rows have been taken.
 
         Parameters
@@ -383,11 +377,3 @@ class Spool:
                 if start < end:
                     self._parts[which].append((filed, slice(start, end)))
         self._bytes = 0
-
-
-def _turned(rows: Rows) -> Rows:
-    """Put columns first, as a pass reads them; a few rows at a time, which stay in the cache."""
-    turned = np.empty(rows.shape[::-1])
-    for part in slices(len(rows), _TURNED_ROWS):
-        turned[:, part] = rows[part].T
-    return turned

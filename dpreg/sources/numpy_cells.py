@@ -6,7 +6,7 @@ Tested in `tests/sources/test_meaning.py`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
@@ -15,8 +15,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.cells import LevelCoder, number, surely_whole, truth
-from dpreg.columns import Boolean, Categorical, ColumnType, Numeric, PersonId, Unbounded
+from dpreg.columns import Boolean, Categorical, Columns, ColumnType, Numeric, PersonId, Unbounded
 from dpreg.sources.persons import digests
 
 Values: TypeAlias = NDArray[Any]
@@ -31,7 +32,7 @@ class Meaning:
     """
 
     cells: Callable[[Iterable[Any]], Values]
-    numbers: Callable[[NDArray[np.float64]], Values]
+    numbers: Callable[[Floats], Values]
     names: bool = False
 
     def array(self, values: NDArray[Any]) -> Values:
@@ -61,20 +62,20 @@ def meaning_of(how: ColumnType) -> Meaning:
             return Meaning(named, partial(_each_once, cells=named), names=True)
 
 
-def missing_chunk(columns: Mapping[str, ColumnType], rows: int) -> dict[str, Values]:
+def missing_chunk(columns: Columns, rows: int) -> dict[str, Values]:
     """Return rows of which every cell is missing."""
     return {name: meaning_of(how).missing(rows) for name, how in columns.items()}
 
 
-def _numbers(cells: Iterable[Any]) -> NDArray[np.float64]:
+def _numbers(cells: Iterable[Any]) -> Floats:
     return np.array([c if type(c) is float else number(c) for c in cells], dtype=np.float64)
 
 
-def _truths(cells: Iterable[Any]) -> NDArray[np.float64]:
+def _truths(cells: Iterable[Any]) -> Floats:
     return np.array([truth(cell) for cell in cells], dtype=np.float64)
 
 
-def _truths_of_numbers(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _truths_of_numbers(values: Floats) -> Floats:
     return np.where((values == 0) | (values == 1), np.abs(values), math.nan)
 
 

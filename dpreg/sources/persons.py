@@ -108,8 +108,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpreg.arrays import Floats, Ints, Places
 from dpreg.cells import spelling
-from dpreg.columns import Categorical, ColumnType, PersonId
+from dpreg.columns import Categorical, Columns, ColumnType, PersonId
 from dpreg.errors import ArgumentError, DataError
 from dpreg.privacy.mechanisms.coins import secret_key
 from dpreg.privacy.protection import Protection
@@ -157,7 +158,7 @@ class Persons:
             return None
         return cls(protection.person, protection.contributions, secret_key(unsafe_seed))
 
-    def read_with(self, columns: Mapping[str, ColumnType]) -> dict[str, ColumnType]:
+    def read_with(self, columns: Columns) -> dict[str, ColumnType]:
         """Return what is to be read of the table: a call's columns and the ids.
 
         Raises
@@ -186,14 +187,12 @@ def _digest(name: str | None, key: bytes) -> bytes:
     return hashlib.blake2b(told, digest_size=ID.itemsize, key=key, person=b"dpreg id").digest()
 
 
-def coins_of(low: NDArray[np.uint64]) -> NDArray[np.float64]:
+def coins_of(low: NDArray[np.uint64]) -> Floats:
     """Return persons' coins in [0, 1), by the low halves of their hashes."""
     return (low >> np.uint64(64 - _COIN_BITS)).astype(np.float64) * 2.0**-_COIN_BITS
 
 
-def matrix_of(
-    chunk: Mapping[str, NDArray[Any]], names: Sequence[str], column: str
-) -> NDArray[np.float64]:
+def matrix_of(chunk: Mapping[str, NDArray[Any]], names: Sequence[str], column: str) -> Floats:
     """Write the rows of a chunk that have an id as one array, shape (rows, 2 + names).
 
     The hash's two halves come first, as bits; then cells, where each meaning has one bit pattern.
@@ -209,7 +208,7 @@ def matrix_of(
     return rows
 
 
-def keep(rows: NDArray[np.float64], most: int | None, key: bytes) -> NDArray[np.float64]:
+def keep(rows: Floats, most: int | None, key: bytes) -> Floats:
     """Keep at most `most` rows of each person, or all, as the module's docstring says.
 
     Parameters
@@ -242,13 +241,13 @@ def keep(rows: NDArray[np.float64], most: int | None, key: bytes) -> NDArray[np.
     return words[~dropped].view(np.float64)
 
 
-def first_rows(*keys: NDArray[Any]) -> NDArray[np.intp]:
+def first_rows(*keys: NDArray[Any]) -> Places:
     """Return the places where runs of rows that agree in all keys begin."""
     new = np.any([key[1:] != key[:-1] for key in keys], axis=0)
     return np.concatenate([np.zeros(min(len(keys[0]), 1), dtype=np.intp), np.flatnonzero(new) + 1])
 
 
-def _runs(rows: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+def _runs(rows: NDArray[Any]) -> tuple[Places, Places, Places]:
     """Return for each row its run of equal rows, how long that is, and the row's place in it."""
     starts = first_rows(*rows.T)
     lengths = np.diff(starts, append=len(rows))
@@ -270,14 +269,12 @@ def _priorities(
     return np.frombuffer(b"".join(found), dtype="<u8")
 
 
-def persons_of(block: NDArray[np.float64]) -> NDArray[np.intp]:
+def persons_of(block: Floats) -> Places:
     """Return the places of persons' first rows in kept rows, columns first."""
     return first_rows(*block[:_WORDS].view(np.uint64))
 
 
-def unpacked(
-    block: NDArray[np.float64], columns: Mapping[str, ColumnType], names: Collection[str]
-) -> dict[str, NDArray[Any]]:
+def unpacked(block: Floats, columns: Columns, names: Collection[str]) -> dict[str, NDArray[Any]]:
     """Return columns of kept rows as chunks have them, and their persons' coins and numbers.
 
     Parameters
@@ -303,9 +300,7 @@ def unpacked(
     }
 
 
-def person_sums(
-    codes: NDArray[np.int64], cells: NDArray[np.int64], persons: int | None = None
-) -> NDArray[np.int64]:
+def person_sums(codes: Ints, cells: Ints, persons: int | None = None) -> Ints:
     """Sum cells over the rows of each person, as the module's docstring says.
 
     Parameters
@@ -340,7 +335,7 @@ def person_sums(
     return sums
 
 
-def _sums(cells: NDArray[np.int64], starts: NDArray[np.intp]) -> NDArray[np.int64]:
+def _sums(cells: Ints, starts: Places) -> Ints:
     largest = max(int(cells.max()), -int(cells.min()))
     longest = int(np.diff(starts, append=len(cells)).max())
     if largest * longest <= MOST:
@@ -353,5 +348,5 @@ def _sums(cells: NDArray[np.int64], starts: NDArray[np.intp]) -> NDArray[np.int6
     return np.maximum(np.where(fits, exact, np.where(high < 0, -MOST, MOST)), -MOST)
 
 
-def _added(cells: NDArray[np.int64], starts: NDArray[np.intp]) -> NDArray[Any]:
+def _added(cells: Ints, starts: Places) -> NDArray[Any]:
     return np.add.reduceat(cells, starts, axis=0)

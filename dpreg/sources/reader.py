@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from dpreg.columns import ColumnType, PersonId, Unbounded
+from dpreg.columns import Columns, ColumnType, PersonId, Unbounded
 from dpreg.errors import ArgumentError, DataError, shown
 from dpreg.running import bar, threads
 from dpreg.schema import contradictions
@@ -36,10 +36,10 @@ def showing(progress: object) -> bool:
 class RowTest(Protocol):
     """What says of each row, by itself, whether a call is about it: `dpreg.formula.where`."""
 
-    def read_with(self, columns: Mapping[str, ColumnType], /) -> dict[str, ColumnType]:
+    def read_with(self, columns: Columns, /) -> dict[str, ColumnType]:
         """Return a call's columns and those that the test reads."""
 
-    def blanked(self, chunk: Chunk, columns: Mapping[str, ColumnType], /) -> Chunk:
+    def blanked(self, chunk: Chunk, columns: Columns, /) -> Chunk:
         """Return some columns of a chunk, with missing cells in rows that fail."""
 
 
@@ -93,7 +93,7 @@ class Reader:
         self.where = where
         self.persons = persons
         self.passes = 0
-        self._columns: Mapping[str, ColumnType] = {}
+        self._columns: Columns = {}
         self._held: HeldSource | None = None
         self._kept: KeptSource | SpreadSource | None = None
         self._progress = progress
@@ -124,7 +124,7 @@ class Reader:
         assert self._kept is not None
         return self._kept.person_count
 
-    def settle(self, columns: Mapping[str, ColumnType]) -> None:
+    def settle(self, columns: Columns) -> None:
         """Check, before the charge, all columns that the call is going to read.
 
         Where progress is shown, stderr says which of them the table seems to contradict: to the
@@ -143,7 +143,7 @@ class Reader:
             for doubt in contradictions(told, [(name, self.source.kind(name)) for name in told]):
                 print(f"{DOUBT} {doubt}", file=sys.stderr)
 
-    def _check(self, columns: Mapping[str, ColumnType]) -> None:
+    def _check(self, columns: Columns) -> None:
         threads(1)  # refuses what the passes would refuse after the charge
         columns = self._with_tested(columns)
         self._columns = dict(columns)
@@ -170,7 +170,7 @@ class Reader:
             named = self._columns if self.persons is None else self.persons.read_with(self._columns)
             self._held = self._held or HeldSource(source, named)
 
-    def every_row(self, columns: Mapping[str, ColumnType]) -> Reader:
+    def every_row(self, columns: Columns) -> Reader:
         """Return a reader that brings all rows of each person, and counts on."""
         assert self.persons is not None
         found = Reader(self.source, self._progress, replace(self.persons, rows=None), self.where)
@@ -199,12 +199,7 @@ class Reader:
             self.hold()
 
     def total(
-        self,
-        columns: Mapping[str, ColumnType],
-        tally: Tally,
-        what: str,
-        *,
-        positions: bool = False,
+        self, columns: Columns, tally: Tally, what: str, *, positions: bool = False
     ) -> Integers:
         """Make one pass; `what` is read for, in a word or two, names its bar."""
         source = self._read()
@@ -214,7 +209,7 @@ class Reader:
         with self._pass(what) as advance:
             return source.total(read, tally, positions=positions, advance=advance)
 
-    def chunks(self, columns: Mapping[str, ColumnType], what: str) -> Iterator[Chunk]:
+    def chunks(self, columns: Columns, what: str) -> Iterator[Chunk]:
         """Make one pass chunk by chunk, where `source` is a `LocalSource`."""
         source = self._read()
         assert isinstance(source, LocalSource)
@@ -222,7 +217,7 @@ class Reader:
             for chunk in source.chunks(self._with_tested(columns), advance=advance):
                 yield chunk if self.where is None else self.where.blanked(chunk, columns)
 
-    def _with_tested(self, columns: Mapping[str, ColumnType]) -> Mapping[str, ColumnType]:
+    def _with_tested(self, columns: Columns) -> Columns:
         """Return the columns that a pass reads for some columns: those that are tested, too."""
         return columns if self.where is None else self.where.read_with(columns)
 

@@ -42,22 +42,20 @@ import logging
 import pickle
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from pyspark.accumulators import AccumulatorParam
 from pyspark.logger import PySparkLogger
 
 from dpreg.cells import Kind
-from dpreg.columns import ColumnType
+from dpreg.columns import Columns
 from dpreg.errors import ArgumentError, DataError
 from dpreg.sources.base import CHUNK_ROWS, Chunk, Integers, Tally, added, find_column
 from dpreg.sources.cluster import (
     ClusterSource,
-    Finished,
     PartitionTally,
     Sending,
     check_versions,
@@ -70,7 +68,6 @@ if TYPE_CHECKING:
 
 _ENGINE = "Spark"
 _SMALL = 1 << 15  # bytes of a vector of which one task adds those of all partitions
-_PAUSE = 0.2  # seconds between two looks at what is done
 _WIDTH = 16  # tasks of the last stage but one, where vectors are larger
 VECTORS = "slot int, vector binary"
 """Columns of a vector's row: who made it, and the vector, pickled."""
@@ -181,11 +178,11 @@ class SparkSource(ClusterSource):
         with _unlogged():
             return int(self._data.count())
 
-    def _total(self, work: PartitionTally, positions: bool, finished: Finished) -> Integers | None:
+    def _total(self, work: PartitionTally, positions: bool) -> Integers | None:
         frame = self._selected(work.columns)
-        with _unlogged(), _job(frame, finished) as done:
+        with _unlogged(), _cancelled(frame):
             counts = _counted(frame) if positions else None
-            sums = frame.mapInArrow(Tallies(work, counts, done), VECTORS)
+            sums = frame.mapInArrow(Tallies(work, counts), VECTORS)
             for width in _widths(work.tally):
                 # Each row goes, whole, to a task that its slot decides.
                 dealt = sums.repartition(*(() if width is None else (width,)), "slot")
@@ -193,7 +190,7 @@ class SparkSource(ClusterSource):
             rows = sums.collect()
         return added(pickle.loads(row["vector"]) for row in rows) if rows else None
 
-    def _selected(self, columns: Mapping[str, ColumnType]) -> DataFrame:
+    def _selected(self, columns: Columns) -> DataFrame:
         """Take the columns to be read, in their order, by place: names may need quoting."""
         from pyspark.sql.functions import lit
 
@@ -232,19 +229,14 @@ class Tallies:
     work : PartitionTally
     counts : dict of int to int, or None
         Rows of each partition, by its number, where places in the whole table are needed.
-    done : pyspark.Accumulator or None
-        Collects the numbers of the partitions that are done.
     """
 
     work: PartitionTally
     counts: dict[int, int] | None
-    done: Any
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Tally a partition that comes in record batches."""
         vector = shielded(_ENGINE, lambda: self._vector(batches))
-        if self.done is not None:
-            self.done.add({slot()})
         if vector is not None:
             yield row_of(vector)
 
@@ -279,7 +271,7 @@ class _Sent:
             yield pa.record_batch(self.sending(chunk))
 
 
-def _chunks(batches: Iterable[Any], columns: Mapping[str, ColumnType]) -> Iterator[Chunk]:
+def _chunks(batches: Iterable[Any], columns: Columns) -> Iterator[Chunk]:
     """Read record batches of these columns, in their order."""
     import pyarrow as pa
 
@@ -329,16 +321,6 @@ def row_of(vector: Integers) -> Any:
 # ---- what the caller sees meanwhile --------------------------------------------------------------
 
 
-class _Places(AccumulatorParam[set[int]]):
-    """Adds sets of partitions: one that is done twice is one."""
-
-    def zero(self, value: set[int]) -> set[int]:
-        return set()
-
-    def addInPlace(self, value1: set[int], value2: set[int]) -> set[int]:
-        return value1 | value2
-
-
 @contextmanager
 def _unlogged() -> Iterator[None]:
     """Keep PySpark from logging, on this thread, what a plan's failure says: it quotes cells."""
@@ -358,34 +340,15 @@ def _unlogged() -> Iterator[None]:
 
 
 @contextmanager
-def _job(frame: DataFrame, finished: Finished) -> Iterator[Any]:
-    """Report finished partitions while jobs run, and end the jobs on an interrupt.
-
-    Yields an accumulator, or None for Spark Connect, which has none.
-    """
-    session = frame.sparkSession
-    tag = f"dpreg-{uuid.uuid4().hex}"
-    if _is_remote(frame):
-        with _tagged(session.addTag, session.interruptTag, session.removeTag, tag):
-            yield None
-        return
-    context = session.sparkContext
-    done = context.accumulator(set(), _Places())
-    # The context's tags: a session's are forgotten with the connection that an interrupt breaks.
-    with (
-        _tagged(context.addJobTag, context.cancelJobsWithTag, context.removeJobTag, tag),
-        _polled(lambda: finished.report(done.value)),
-    ):
-        yield done
-
-
-@contextmanager
-def _tagged(
-    put: Callable[[str], object],
-    cancel: Callable[[str], object],
-    remove: Callable[[str], object],
-    tag: str,
-) -> Iterator[None]:
+def _cancelled(frame: DataFrame) -> Iterator[None]:
+    """End the jobs of a frame on an interrupt."""
+    session, tag = frame.sparkSession, f"dpreg-{uuid.uuid4().hex}"
+    put: Callable[[str], object] = session.addTag
+    cancel: Callable[[str], object] = session.interruptTag
+    remove: Callable[[str], object] = session.removeTag
+    if not _is_remote(frame):  # a session's tags are forgotten with the connection that breaks
+        context = session.sparkContext
+        put, cancel, remove = context.addJobTag, context.cancelJobsWithTag, context.removeJobTag
     put(tag)
     try:
         yield
@@ -394,22 +357,3 @@ def _tagged(
         raise
     finally:
         remove(tag)
-
-
-@contextmanager
-def _polled(look: Callable[[], object]) -> Iterator[None]:
-    """Look every now and then, and once more in the end."""
-    over = threading.Event()
-
-    def poll() -> None:
-        while not over.wait(_PAUSE):
-            look()
-
-    thread = threading.Thread(target=poll, name="dpreg-progress", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-    look()

@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from dpreg.cells import Kind, kind_of
-from dpreg.columns import ColumnType
+from dpreg.columns import Columns, ColumnType
 from dpreg.errors import ArgumentError, DataError
 from dpreg.sources.base import (
     PART_ROWS,
@@ -112,7 +112,7 @@ class TableSource(LocalSource):
             return kind_of_arrow(dtype.pyarrow_dtype)
         return kind_of(dtype)
 
-    def _pieces(self, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
+    def _pieces(self, columns: Columns, size: int) -> Iterator[Piece]:
         arrays = {name: _held(self._find(name)) for name in columns}
         readers = {name: array_reader(array, columns[name]) for name, array in arrays.items()}
 
@@ -257,7 +257,7 @@ class OpenedSource(LocalSource):
         """Count the rows by calling the function once more."""
         return sum(LocalSource.count(self._chunk(table)) for table in self._tables())
 
-    def _pieces(self, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
+    def _pieces(self, columns: Columns, size: int) -> Iterator[Piece]:
         rows = 0
         for part, table in enumerate(self._tables()):
             for piece in _pieces(self._chunk(table), columns, size):
@@ -297,7 +297,7 @@ class OpenedSource(LocalSource):
         return source
 
 
-def _pieces(chunk: LocalSource, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
+def _pieces(chunk: LocalSource, columns: Columns, size: int) -> Iterator[Piece]:
     """Cut a chunk into pieces, with missing cells where it has no such column, or several."""
     there = {name: how for name, how in columns.items() if _is_unique(chunk, name)}
     gone = {name: how for name, how in columns.items() if name not in there}
@@ -310,7 +310,7 @@ def _pieces(chunk: LocalSource, columns: Mapping[str, ColumnType], size: int) ->
         yield Piece(rows, partial(missing_chunk, columns, rows), 0)
 
 
-def _completed(piece: Piece, gone: Mapping[str, ColumnType]) -> Chunk:
+def _completed(piece: Piece, gone: Columns) -> Chunk:
     return {**piece.read(), **missing_chunk(gone, piece.rows)}
 
 

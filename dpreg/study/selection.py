@@ -335,14 +335,12 @@ def bic_by_steps(space: Space, moments: Moments) -> tuple[int, ...]:
         return float(values.min()), listed[int(values.argmin())]
 
     model = frozenset[int]()
-    while len(model) < space.min_units:
-        model = least(added(model))[1]
     value = least({model})[0]
     while True:
         shorter = dropped(model)
         swaps = (one for fewer in shorter for one in added(fewer) if len(one) <= len(model))
         for steps in (added(model) | shorter, set(swaps)):
-            near = {one for one in steps if len(one) >= space.min_units} - {model}
+            near = steps - {model}
             found, step = least(near) if near else (value, model)
             if found < value - _LEAST * abs(value):
                 value, model = found, step

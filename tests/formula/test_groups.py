@@ -1,6 +1,7 @@
 """Wide factors left as codes give the moments of dense columns, bit for bit."""
 
 import pickle
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.design_rows import blocks
 
+from dpreg.arrays import to_grid
 from dpreg.formula import rows as groups
 from dpreg.formula.design import Design, build_design
 from dpreg.moments import accumulate, accumulate_groups, read_moments
@@ -118,3 +120,22 @@ def test_thousands_of_levels_take_no_room_for_their_products() -> None:
         count = int((complete & (data["k"] == level)).sum()) << 40
         at = [column.name for column in design.columns].index(f"k[T.{level}]")
         assert found.cells[at][at] == found.cells[0][at] == count
+
+
+def test_moments_are_the_sums_of_the_rows_on_the_grid():
+    design = build_design("y ~ x + w", {"y": (-3, 5), "x": (0, 10), "w": (-1, 1)})
+    rng = np.random.default_rng(3)
+    chunk = {name: rng.uniform(-4, 11, 9_000) for name in "yxw"}
+    (read,) = read_moments(Reader(as_source(chunk)), design)
+    rows = to_grid(design.block(chunk)).astype(np.int64).astype(object)
+    assert [list(row) for row in read.cells] == (rows.T @ rows).tolist()
+
+
+def test_a_missing_cell_anywhere_makes_its_row_zero():
+    design = build_design("y ~ x + w", {"y": (-3, 5), "x": (0, 10), "w": (-1, 1)})
+    for name, place in product("yxw", range(5)):
+        chunk = {one: np.linspace(-0.5, 0.5, 5) for one in "yxw"}
+        chunk[name][place] = np.nan
+        made = design.coded(chunk).dense
+        assert not made[place].any()
+        assert made[np.arange(5) != place, 0].all()

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from dpreg.errors import ArgumentError
 from dpreg.grouped import Group, GroupedCells, Layout, plain_layout
 from dpreg.moments import Moments
 
@@ -71,9 +70,9 @@ def test_moments_of_rows_and_of_cells_add() -> None:
     one, other = Moments(8, grouped()), Moments(8, ROWS)
     assert one == other
     assert one + other == 2 * one == one + one
-    with pytest.raises(ArgumentError, match="other columns"):
+    with pytest.raises(AssertionError):
         GroupedCells(plain_layout(3), np.zeros(5, dtype=np.int64))
-    with pytest.raises(ArgumentError, match="do not add"):
+    with pytest.raises(AssertionError):
         grouped() + GroupedCells(plain_layout(3), np.zeros(6, dtype=np.int64))
 
 

@@ -62,7 +62,7 @@ FACTORS: dict[str, tuple] = {
     "mechanism": ("exponential", "permute-and-flip"),
     "terms": ("columns", "factors"),
     "keep": ("intercept", "and one"),
-    "limit": ("all", "max", "exactly"),
+    "limit": ("all", "max"),
     "hierarchy": ("none", "strong"),
     "radius": ("free", "binding"),
     "signal": ("none", "some"),
@@ -132,10 +132,9 @@ def make_space(p: int, *, factors: bool, keep_one: bool, limit: str, strong: boo
         requires = tuple(
             () if u < mains else tuple(sorted({u % mains, (u + 1) % mains})) for u in range(q)
         )
-    most = {"all": None, "max": (q + 1) // 2, "exactly": (q + 1) // 2}[limit]
-    least = (q + 1) // 2 if limit == "exactly" else 0
+    most = (q + 1) // 2 if limit == "max" else None
     names = tuple(f"u{u}" for u in range(q))
-    return Space(names, tuple(units), keep, most, least, requires)
+    return Space(names, tuple(units), keep, most, requires)
 
 
 def make_rows(n: int, p: int, correlation: float, signal: bool, seed: int) -> np.ndarray:

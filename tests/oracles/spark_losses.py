@@ -57,8 +57,8 @@ class KillingSum:
 class DealtByContent:
     """A mutant of `Tallies`: which task adds a vector follows from what it holds."""
 
-    def __init__(self, work, counts, done):
-        self.tallies = Tallies(work, counts, done)
+    def __init__(self, work, counts):
+        self.tallies = Tallies(work, counts)
 
     def __call__(self, batches):
         for row in self.tallies(batches):

@@ -47,11 +47,10 @@ class Slow:
 
     work: object
     counts: object
-    done: object
     folder: Path
 
     def __call__(self, batches):
-        made = list(Tallies(self.work, self.counts, self.done)(batches))
+        made = list(Tallies(self.work, self.counts)(batches))
         context = TaskContext.get()
         place, attempt = context.partitionId(), context.attemptNumber()
         (self.folder / f"{place}-{attempt}").touch()

@@ -157,22 +157,6 @@ def test_the_public_rule():
     assert (laplace.eps_each, laplace.cost) == (Fraction(1, 50), Budget(1))
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"draws": 0},
-        {"draws": True},
-        {"draws": 1.5},
-        {"draws": 2, "mechanism": "gumbel"},
-        {"draws": 2, "budget": Budget(0)},
-        {"draws": 2, "contributions": 0, "budget": Budget(1, 1e-6)},
-    ],
-)
-def test_bad_arguments_are_refused(arguments):
-    with pytest.raises(ArgumentError):
-        plan_draws(**({"budget": Budget(1), "contributions": 1} | arguments))
-
-
 def test_mutant_pure_epsilon_forgotten_is_caught():
     # K draws at full eps, as a frequency table of repeated runs would have it.
     assert bounded_range_delta(Fraction(1), 5, Fraction(1)) > Fraction(1, 10)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from oracles.gram import released, rows, worst_changes
 
-from dpreg.errors import ArgumentError
 from dpreg.moments import accumulate
 from dpreg.privacy.proofs import CELL_UNITS, layout, sensitivity_l1, sensitivity_l2_squared
 from dpreg.privacy.protection import Protection
@@ -149,14 +148,3 @@ def test_layout_releases_each_distinct_cell_once():
     assert filled == {(i, j) for i in range(5) for j in range(i, 5)} - {(2, 3)}
     assert layout((1, 2)).cells[0] == (-1, -1)
     assert layout(()).cells == ((-1, -1), (0, 0))
-
-
-@pytest.mark.parametrize(
-    ("columns", "exclusive"),
-    [((1, 0), ()), ((0, 1, 1), ()), ((0, 1), ((0, 1),)), ((0, 1, 2), ((1, 2), (2,)))],
-)
-def test_layout_refuses_what_is_no_model(columns, exclusive):
-    with pytest.raises(ArgumentError):
-        layout(columns, exclusive)
-    with pytest.raises(ArgumentError):
-        sensitivity_l2_squared(layout((0, 1)), Protection("replace-one"), 0)

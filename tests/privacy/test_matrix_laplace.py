@@ -128,19 +128,9 @@ def test_the_responses_share_has_the_least_expected_error(signal):
 
 def test_shares_are_in_their_range_and_refusals():
     assert response_share(1e300) == Fraction(1, 2**10)
-    for signal in (-1.0, math.nan, math.inf):
-        with pytest.raises(ArgumentError, match="signal must be finite"):
-            response_share(signal)
     fit, who = matrix_laplace_scales, Protection("replace-one")
-    with pytest.raises(ArgumentError, match="eps must be positive"):
-        fit(3, Fraction(0), Fraction(1, 2), who)
-    for share in (Fraction(0), Fraction(1)):
-        with pytest.raises(ArgumentError, match="share must lie between"):
-            fit(3, EPS, share, who)
     with pytest.raises(ArgumentError, match="eps is too small"):
         fit(3, Fraction(1, 2**170), Fraction(1, 2), who)
-    with pytest.raises(ArgumentError, match="at least one place"):
-        fit(0, EPS, Fraction(1, 2), who)
 
 
 SCALES = (2**41, 2**41, 2**42, 2**40, 3 * 2**40)

@@ -8,7 +8,6 @@ from oracles.bounds import of_scores, rank_range
 from oracles.mechanism_laws import permute_and_flip, worst_log_ratio
 
 from dpreg.columns import MOST_EPS
-from dpreg.errors import ArgumentError
 from dpreg.privacy.mechanisms.choice import noise_scale
 from dpreg.privacy.ranks import RANK_UNIT, cell_counts, rank_scores
 
@@ -115,13 +114,6 @@ def test_atoms_on_the_grid_are_found_exactly():
 
 def test_values_beyond_the_last_candidate_lie_in_no_cell():
     assert cell_counts(np.array([-1.0, 3.0, 3.1, np.nan]), CANDIDATES).tolist() == [1, 0, 0, 1]
-
-
-def test_arguments():
-    with pytest.raises(ArgumentError, match="quantile"):
-        rank_range(RANK_UNIT + 1, "replace-one", 1)
-    with pytest.raises(ArgumentError, match="neighbors"):
-        rank_range(1, "swap", 1)
 
 
 def test_the_largest_eps_chooses_and_overflows_nowhere():

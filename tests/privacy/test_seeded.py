@@ -3,7 +3,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpreg.errors import ArgumentError
 from dpreg.privacy.mechanisms.choice import MECHANISMS, choose
 from dpreg.privacy.seeded import NOT_PRIVATE, generator
 
@@ -27,15 +26,3 @@ def test_a_seed_repeats_the_draws(mechanism):
 
 def test_no_seed_means_private_noise():
     assert generator(None) is None
-
-
-def test_a_generator_is_taken_as_it_is():
-    rng = np.random.default_rng(1)
-    assert generator(rng) is rng
-    assert isinstance(generator(np.int64(3)), np.random.Generator)
-
-
-@pytest.mark.parametrize("seed", [True, -1, 1.5, "7"])
-def test_what_is_no_seed_is_refused(seed):
-    with pytest.raises(ArgumentError, match="unsafe_seed"):
-        generator(seed)

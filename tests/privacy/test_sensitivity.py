@@ -249,8 +249,6 @@ def test_mutant_rows_not_clipped_is_caught():
 @pytest.mark.parametrize(
     ("rho", "neighbors", "k"),
     [
-        (Fraction(0), "replace-one", 1),
-        (Fraction(-1), "replace-one", 1),
         (ONE, "swap", 1),
         (ONE, "add-remove", 0),
         (ONE, "add-remove", True),

@@ -9,7 +9,6 @@ import pytest
 from oracles.accounts import bought
 
 import dpreg
-from dpreg.errors import ArgumentError
 from dpreg.estimation import blocks as aggregate
 from dpreg.estimation import sums
 from dpreg.estimation.histogram import count_change
@@ -186,17 +185,6 @@ def test_averages_over_blocks_are_drawn_for_the_rows_of_a_person():
         1, 1, degree=2, grouped=False, cost=Budget(1), protection=THREE, complete=True
     )
     assert (coding, fitted.scale) == (averaging.coding, averaging.noise.scale)
-
-
-@pytest.mark.parametrize("width", [0, -1, 1.5, True, "3"])
-def test_a_range_is_a_positive_integer(width):
-    with pytest.raises(ArgumentError, match="integer of at least 1"):
-        ScoreRange(width=width, protection=REPLACE)
-
-
-def test_a_fixed_number_of_values_is_replaced():
-    with pytest.raises(ArgumentError, match="is replaced"):
-        fixed_range(ADD)
 
 
 PROVERS = {

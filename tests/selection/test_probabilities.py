@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from oracles import selection_integrals
 
-from dpreg.errors import ArgumentError
 from dpreg.selection import probabilities
 from dpreg.selection.probabilities import log_probabilities, selection_probabilities
 
@@ -97,8 +96,3 @@ def test_a_wrong_integrand_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(probabilities._LAWS, "permute-and-flip", forgets_itself)
     with pytest.raises(AssertionError):
         test_integrals_match_the_exact_law("permute-and-flip", 5, 1)
-
-
-def test_unknown_mechanism_is_refused() -> None:
-    with pytest.raises(ArgumentError, match="gumbel"):
-        log_probabilities(np.array([1, 2]), T, "gumbel")

@@ -52,7 +52,7 @@ from datetime import datetime
 from typing import Final
 
 from dpreg.errors import BudgetError, LedgerError, printable
-from dpreg.privacy.budget import Budget, at_most, decimal_string
+from dpreg.privacy.budget import Budget, decimal_string
 from dpreg.privacy.ledger import chain as store
 from dpreg.privacy.ledger.chain import (
     NOTHING,
@@ -109,15 +109,6 @@ class Verified:
     head: str
     entries: int
     spent: Budget
-
-
-def charged(
-    last: Line | None, run: Run, facts: Facts, seen: Position, request: Request, now: datetime
-) -> Line:
-    """Add a line after the last, if it fits under every cap; raise what `fitting` raises."""
-    line = fitting(last, run, facts, seen, request, now)
-    store.write(run, line)
-    return line
 
 
 def fitting(
@@ -232,7 +223,7 @@ def _after(cap: Budget | None, spent: Budget, request: Request, told: str) -> Bu
     """Return a sum with the request added; BudgetError where it passes its cap."""
     cost = request.cost
     eps, delta = spent.eps + cost.eps, spent.delta + cost.delta
-    fits = cap is None or (at_most(eps, cap.eps) and at_most(delta, cap.delta))
+    fits = cap is None or (eps <= cap.eps and delta <= cap.delta)
     if cap is not None and not fits and cost != NOTHING:
         left = cap - spent if cap.covers(spent) else NOTHING
         parts = ("eps", "delta")
@@ -412,8 +403,8 @@ class Book:
                         line = None if certain else store.find(run, request.token, seen.number)
                         if line is None:
                             now = self.database.now(run)
-                            line = charged(last, run, self.facts, seen, request, now)
-                            last = line
+                            last = line = fitting(last, run, self.facts, seen, request, now)
+                            store.write(run, line)
                         if watch is not None and last is not None:
                             watch.note(last.position)
                     certain = False  # the ledger has committed, and its witness not yet
@@ -445,7 +436,8 @@ class Book:
                 what += ", no longer witnessed"
             request = Request.made(NOTHING, f"{what}: {reason}", "", "")
             now = self.database.now(run)
-            line = charged(last, run, self.facts, seen, request, now)
+            line = fitting(last, run, self.facts, seen, request, now)
+            store.write(run, line)
             mark = "" if watch is None else f"{WITNESSED}{line.number}"
             store.move(run, self.database.home(run) + mark)
             if watch is not None:

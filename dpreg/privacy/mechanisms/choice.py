@@ -57,10 +57,10 @@ from opendp.measures import max_divergence, zero_concentrated_divergence
 from opendp.metrics import linf_distance
 
 from dpreg.arrays import Ints
-from dpreg.errors import ArgumentError, shown
+from dpreg.errors import ArgumentError
 from dpreg.privacy import seeded
 from dpreg.privacy.balls import float_above
-from dpreg.privacy.budget import ALL_ROWS, exact
+from dpreg.privacy.budget import ALL_ROWS
 from dpreg.privacy.mechanisms.additive import contrib, laplace_noise, opendp_noise
 from dpreg.privacy.protection import CHOICES, ScoreRange
 
@@ -132,8 +132,7 @@ def choose(
         The index drawn; releasing it costs eps.
     """
     scores = np.ascontiguousarray(scores)
-    if scores.dtype != np.int64 or scores.ndim != 1 or scores.size == 0:
-        raise ArgumentError("scores must be a non-empty one-dimensional int64 array")
+    assert scores.dtype == np.int64
     scale = noise_scale(eps, score_range, mechanism)
     if rng is not None:
         return seeded.choose(scores, scale=scale, mechanism=mechanism, rng=rng)
@@ -144,6 +143,7 @@ def choose(
     return int(_noisy_min(scale, mechanism)(scores))
 
 
+@lru_cache(maxsize=256)
 def noise_scale(eps: Fraction, score_range: int, mechanism: str) -> float:
     """Return the least float b with b >= score_range / eps for which OpenDP's own map agrees.
 
@@ -151,18 +151,7 @@ def noise_scale(eps: Fraction, score_range: int, mechanism: str) -> float:
     compared with eps (with eps^2 / 8 for the exponential mechanism, measured in zCDP) as exact
     Fractions; while it exceeds it by an ulp the scale is taken one float higher.
     """
-    eps = exact(eps, "eps")
-    if eps <= 0:
-        raise ArgumentError("eps must be positive")
-    if mechanism not in MECHANISMS:
-        raise ArgumentError(f"mechanism must be one of {MECHANISMS}, got {shown(mechanism)}")
-    if isinstance(score_range, bool) or not isinstance(score_range, int) or score_range < 1:
-        raise ArgumentError("score_range must be an integer of at least 1")
-    return _least_scale(eps, score_range, mechanism)
-
-
-@lru_cache(maxsize=256)
-def _least_scale(eps: Fraction, score_range: int, mechanism: str) -> float:
+    assert eps > 0
     wanted = score_range / eps
     if wanted > _LARGEST_SCALE or score_range > _LARGEST_REACH:
         raise ArgumentError("eps is too small for the range of the scores: the noise is over 2**53")

@@ -41,7 +41,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpreg.arrays import Floats, Ints
-from dpreg.errors import ArgumentError
 from dpreg.privacy import seeded
 
 if TYPE_CHECKING:
@@ -93,8 +92,6 @@ def assign_blocks(rows: int, blocks: int, *, rng: Generator | None = None) -> In
     -------
     int64 array, shape (rows,)
     """
-    if not 1 <= blocks <= 2**31:
-        raise ArgumentError("blocks must lie between 1 and 2**31")
     if rng is not None:
         return rng.integers(blocks, size=rows, dtype=np.int64)
     bits = (blocks - 1).bit_length()

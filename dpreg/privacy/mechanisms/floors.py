@@ -41,13 +41,11 @@ For d = 1 it is Laplace of scale b.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from flint import arb, ctx
-
-from dpreg.errors import ArgumentError
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -82,9 +80,8 @@ def floors(
     source : callable, optional
         Fair bits; the operating system's by default, another one in tests.
     """
-    known: Iterable[int]
-    known = _SystemBits(bits, count) if source is None else [source(bits) for _ in range(count)]
     source = source or secrets.randbits
+    known = [source(bits) for _ in range(count)]
     while True:
         with ctx.workprec(bits + _GUARD):
             unit, half = arb((1, -bits)), arb((1, -bits - 1))
@@ -97,24 +94,6 @@ def floors(
             return decided
         known = [number << bits | source(bits) for number in known]
         bits *= 2
-
-
-class _SystemBits:
-    """So many integers of so many fair bits, drawn once; the same each time one goes through them.
-
-    They are kept as bytes: Python's integers take four times the room.
-    """
-
-    __slots__ = ("_bits", "_drawn", "_size")
-
-    def __init__(self, bits: int, count: int) -> None:
-        self._bits, self._size = bits, (bits + 7) // 8
-        self._drawn = secrets.token_bytes(self._size * count)
-
-    def __iter__(self) -> Iterator[int]:
-        spare = 8 * self._size - self._bits
-        for at in range(0, len(self._drawn), self._size):
-            yield int.from_bytes(self._drawn[at : at + self._size], "little") >> spare
 
 
 def normals(uniforms: list[arb]) -> list[arb]:
@@ -150,8 +129,7 @@ def l2_norm_noise(
     source : callable, optional
         Fair bits, for tests; the operating system's by default.
     """
-    if size < 1 or scale < 1:
-        raise ArgumentError("L2-norm noise needs at least one cell and a scale of at least 1")
+    assert scale >= 1
     if rng is not None:
         direction = rng.standard_normal(size)
         radius = float(scale) * rng.gamma(size)

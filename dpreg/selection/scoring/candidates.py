@@ -112,43 +112,6 @@ def _on_surface(
     return beta + newton(np.arange(count)), signs
 
 
-def solve_one(gram: Floats, cross: Floats, rho: float, guess: Floats | None) -> Iterator[Floats]:
-    """Yield candidates (k,) for one set of columns, the cheapest first, by LAPACK.
-
-    Parameters
-    ----------
-    gram, cross : (k, k) and (k,)
-        Of the set's own columns.
-    rho : float
-        Radius.
-    guess : (k,), optional
-        Tried as it is, then solved again with its columns and signs.
-    """
-    with np.errstate(all="ignore"):
-        if guess is not None:
-            beta: Floats = tidy(np.array(guess, dtype=np.float64)[None, :], rho)[0]
-            yield beta
-            active = np.flatnonzero(beta)
-            if active.size and np.abs(beta).sum() > rho * (1.0 - 1e-6):
-                sides = np.sign(beta[active])
-                system = np.block([[gram[np.ix_(active, active)], sides[:, None]], [sides, 0.0]])
-                yield _lapack(system, np.append(cross[active], rho), active, len(cross), rho)
-        inside = _lapack(gram, cross, np.arange(len(cross)), len(cross), np.inf)
-        if np.abs(inside).sum() <= rho:
-            yield inside
-
-
-def _lapack(system: Floats, right: Floats, active: Places, width: int, rho: float) -> Floats:
-    """Solve for the active columns' coefficients; zero where the system is singular."""
-    beta = np.zeros(width)
-    try:
-        beta[active] = np.linalg.solve(system, right)[: active.size]
-    except np.linalg.LinAlgError:
-        return beta
-    out: Floats = tidy(beta[None, :], rho)[0]
-    return out
-
-
 def tidy(beta: Floats, rho: float) -> Floats:
     """Zero the candidates (K, P) that are not within 2 rho, and coefficients below 2**-200."""
     beta[~(np.abs(beta) <= 2.0 * rho).all(axis=1)] = 0.0

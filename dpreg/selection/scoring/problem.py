@@ -12,11 +12,10 @@ batch, thread, warm start, library or machine. F is non-increasing in M (a large
 more), and floor is monotone, so q is too.
 
 **How.** Tier 1: float64 candidates for all models at once, each with a proved interval around F
-(`certificate.FloatForm`); where the floors of both ends agree, that is q. Tier 2: for those left,
-Newton steps with exact integer slopes and an exact interval (`certificate.IntegerForm`). Tier 3:
-for those left, exact rational optimisation (`exact.ball_minimum`), which always ends and decides
-ties. Each tier returns q or nothing, so which one decides changes the time taken alone. Candidates
-are never trusted: a wrong one only sends its model to the next tier.
+(`FloatForm`); where the floors of both ends agree, that is q. Tier 2: for those left, one in a
+thousand at a million rows, exact rational optimisation (`ball_minimum`), which always ends and
+decides ties. Which one decides changes the time taken alone. Candidates are never trusted: a wrong
+one only sends its model to the next tier.
 
 **Width.** F_rho >= -y'y, so q reaches -2**61 only from 2**36 rows on; there it stays, for any more
 rows. The limit moves no change of q beyond its bounds: the changes of `score_range` lie in an
@@ -39,8 +38,8 @@ F(beta) - 2 r'beta = -beta' G beta. Their difference, for beta in the ball, is t
 Besides, -y'y <= min F <= 0, since F + y'y is a sum of squares and F(0) = 0: so perfect fits, which
 small tables have by the thousand, are decided though they are exact ties.
 
-`float_interval` evaluates both ends in float64 and rounds outwards; `integer_interval` evaluates
-them exactly, for beta on a dyadic grid. Both work in whole units: cells of 2**-40.
+`FloatForm.interval` evaluates both ends in float64 and rounds outwards, in whole units: cells of
+2**-40.
 
 The l1-ball minimum in exact rationals: the last tier of the scores, which always ends.
 
@@ -89,14 +88,12 @@ from typing import Final
 
 import numpy as np
 from flint import fmpq, fmpz_mat
-from numpy.typing import NDArray
 
-from dpreg.arrays import MOMENT_BITS, Bools, Floats, Ints, Objects, Places
-from dpreg.errors import ArgumentError
+from dpreg.arrays import MOMENT_BITS, Bools, Floats, Ints
 from dpreg.moments import Moments
 from dpreg.privacy.balls import float_above, float_below
 from dpreg.privacy.proofs import score_grid
-from dpreg.selection.scoring.candidates import Candidates, correct, solve, solve_one, vertex_signs
+from dpreg.selection.scoring.candidates import Candidates, solve, tidy, vertex_signs
 
 LEAST_SCORE: Final = -(2**61)
 """No score is lower; see `dpreg.selection.scoring.problem`."""
@@ -152,122 +149,6 @@ class FloatForm:
         outside = 2.0 * excess * heights  # 2 (1 - t)(q + |l|) >= |F(t beta) - F(beta)|
         upper = quadratic - 2.0 * linear + 2.0 * (quadratic_error + 2.0 * linear_error + outside)
         return np.maximum(lower, self.least), np.minimum(upper, 0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Refined:
-    """What the integer form decided: `decided` (K,) bool, and the scores where it did."""
-
-    decided: Bools
-    scores: Ints
-
-
-class IntegerForm:
-    """G, b and rho as integers; candidates as integers over a dyadic grid of the ball.
-
-    beta = rho B / 2**m with integers B, |B|_1 <= 2**m: in the ball, exactly. With rho = r / d and
-    the integer slopes H = r G B - d 2**m b, the two ends are, exactly,
-
-        min F  in  r / (d 2**m)**2 * [V - W, V],
-        V = B'H - d 2**m b'B,     W = 2 (B'H + 2**m max_{j in M} |H_j|).
-
-    m is the largest cell's bits and the width's together: rounding the true solution to the grid
-    then leaves W below about 2**-10 grid units of the score, so that about one model in 1,000
-    stays undecided. Vertices of the ball, and solutions on the dyadic grid, have W = 0: exact ties
-    of that kind are decided here.
-    """
-
-    def __init__(
-        self, gram: list[list[int]], cross: list[int], square: int, rho: Fraction, unit: Fraction
-    ) -> None:
-        width = len(cross)
-        largest = max((gram[j][j] for j in range(width)), default=0)
-        self.bits = max(56, largest.bit_length() + width.bit_length() - 2)
-        self.top = 1 << self.bits
-        self.gram = fmpz_mat(width, width, [rho.numerator * g for row in gram for g in row])
-        self.cross = np.array([rho.denominator * self.top * b for b in cross], dtype=object)
-        self.float_gram = np.array(gram, dtype=np.float64).reshape(width, width)
-        self.slope_unit = rho.numerator * self.top
-        divisor = unit * Fraction((rho.denominator * self.top) ** 2, rho.numerator)
-        self.multiple, self.divisor = divisor.denominator, divisor.numerator
-        self.least = max(floor(-square / unit), LEAST_SCORE)
-        self.rho = float(rho)
-
-    def decide(self, found: Candidates, columns: Bools, rounds: int = 3) -> Refined:
-        """Refine candidates by Newton steps with exact slopes until their floors are certain."""
-        count = len(columns)
-        decided = np.zeros(count, dtype=np.bool_)
-        scores = np.zeros(count, dtype=np.int64)
-        left = np.arange(count)
-        share = np.clip(found.beta / self.rho, -1.0, 1.0)
-        points = np.rint(share * 2.0**50).astype(np.int64).astype(object) * (1 << (self.bits - 50))
-        for turn in range(rounds + 1):
-            self._into_ball(points)
-            slopes = self._slopes(points)
-            inside, low, high = self._floors(points, slopes, columns[left])
-            sure = inside & (low == high)
-            decided[left[sure]] = True
-            scores[left[sure]] = low[sure]
-            left, points, slopes = left[~sure], points[~sure], slopes[~sure]
-            if left.size == 0 or turn == rounds:
-                break
-            step = self._newton_step(points, slopes, found, left)
-            step = np.rint(np.clip(step, -1.0, 1.0) * 2.0**self.bits)
-            points = points + _integers(step)
-        return Refined(decided, scores)
-
-    def _newton_step(
-        self, points: Objects, slopes: Objects, found: Candidates, rows: Places
-    ) -> Floats:
-        """Return a step in beta / rho from the exact slopes, for the candidates' active columns.
-
-        On the surface the slopes are near -mu s; mu s is taken off exactly, before rounding, so
-        that a step is as accurate as what is left and not as mu.
-        """
-        active, signs, binding = found.active[rows], found.signs[rows], found.binding[rows]
-        missing = ((self.top - np.abs(points).sum(axis=1)) / self.top).astype(np.float64)
-        whole = signs.astype(np.int64).astype(object)
-        sizes = np.maximum(active.sum(axis=1), 1).astype(object)
-        mu = np.where(binding, -(whole * slopes).sum(axis=1) // sizes, 0)
-        rest = ((slopes + whole * mu[:, None]) / self.slope_unit).astype(np.float64)
-        return correct(self.float_gram, rest, missing, active, signs, binding)
-
-    def _slopes(self, points: Objects) -> Objects:
-        count, width = points.shape
-        product = fmpz_mat(count, width, points.ravel().tolist()) * self.gram
-        entries = np.array([int(e) for e in product.entries()], dtype=object)
-        return np.asarray(entries.reshape(count, width) - self.cross)
-
-    def _into_ball(self, points: Objects) -> None:
-        """Take what exceeds the ball off the largest coefficient, where it is large enough."""
-        sizes = np.abs(points)
-        excess = np.maximum(sizes.sum(axis=1) - self.top, 0)
-        for row in np.flatnonzero(excess):
-            largest = int(sizes[row].argmax())
-            if sizes[row, largest] >= excess[row]:
-                points[row, largest] -= int(np.sign(points[row, largest])) * excess[row]
-
-    def _floors(
-        self, points: Objects, slopes: Objects, columns: Bools
-    ) -> tuple[Bools, Objects, Objects]:
-        """Return (in the ball, floor of the lower end, floor of the upper end)."""
-        inside = np.abs(points).sum(axis=1) <= self.top
-        along = (points * slopes).sum(axis=1)
-        value = along - points @ self.cross
-        steepest = np.where(columns, np.abs(slopes), 0).max(axis=1, initial=0)
-        gap = 2 * (along + self.top * steepest)
-        high = np.maximum(value * self.multiple // self.divisor, self.least)
-        low = np.maximum((value - gap) * self.multiple // self.divisor, self.least)
-        return inside.astype(np.bool_), low, high
-
-
-def _integers(values: Floats) -> Objects:
-    """Whole floats of any size as Python integers."""
-    small = np.abs(values) < 2.0**62
-    out = np.where(small, values, 0.0).astype(np.int64).astype(object)
-    if not small.all():
-        out[~small] = [int(v) for v in values[~small]]
-    return out
 
 
 Vertex = tuple[int, int]
@@ -391,7 +272,6 @@ class _Ball:
 
 
 _BATCH = 1 << 14  # models in memory at once
-_SMALLEST, _LARGEST = Fraction(1, 2**64), Fraction(2**64)  # radii that float64 holds with room
 
 
 class Problem:
@@ -402,12 +282,10 @@ class Problem:
     moments : Moments
         Of rows z = (1, x_1..x_p, y): a Gram matrix, as `accumulate` makes them.
     rho : Fraction
-        The radius in stored units, R / c; positive.
+        The radius in stored units, R / c; between 2**-64 and 2**64, which float64 holds with room.
     """
 
     def __init__(self, moments: Moments, rho: Fraction) -> None:
-        if not _SMALLEST <= rho <= _LARGEST:
-            raise ArgumentError("the radius, in units of the clipped response, must lie in 2**+-64")
         self.group = moments.group
         self.rho = rho
         self.rho_float = float(rho)
@@ -423,9 +301,6 @@ class Problem:
             moments.cells[-1][-1],
             rho,
         )
-        self._integers = IntegerForm(
-            self._gram, self._cross, moments.cells[-1][-1], rho, self._unit
-        )
 
     def moments(self) -> tuple[Floats, Floats]:
         """Return X'X and X'y in units of 1, each cell correctly rounded to float64."""
@@ -434,16 +309,15 @@ class Problem:
 
     def scores(self, columns: Bools) -> Ints:
         """Return q(M) for each row of `columns`, bool (K, p + 1): int64 (K,)."""
-        return self.scores_by_tier(columns)[0]
-
-    def scores_by_tier(self, columns: Bools) -> tuple[Ints, NDArray[np.int8]]:
-        """Return the scores and the tier (1, 2, 3) that decided each. Tiers are curator-only."""
         scores = np.zeros(len(columns), dtype=np.int64)
-        tiers = np.ones(len(columns), dtype=np.int8)
         for start in range(0, len(columns), _BATCH):
-            batch = slice(start, start + _BATCH)
-            scores[batch], tiers[batch] = self._batch(columns[batch])
-        return scores, tiers
+            batch = columns[start : start + _BATCH]
+            found = self.constrained(batch)
+            some, sure = self._certified(found.beta, batch)
+            for row in np.flatnonzero(~sure).tolist():
+                some[row] = self._exact(batch[row], found, row)
+            scores[start : start + _BATCH] = some
+        return scores
 
     def score_one(self, columns: Sequence[int], beta: Floats | None = None) -> int:
         """Return q(M) of one model.
@@ -454,15 +328,13 @@ class Problem:
         beta : array over `columns`, optional
             A candidate of any quality. It changes the time taken, never the score.
         """
-        members = np.asarray(columns, dtype=np.intp)
-        gram, cross = self._floats.gram, self._floats.cross
-        local = solve_one(gram[np.ix_(members, members)], cross[members], self.rho_float, beta)
+        members = list(columns)
         model = np.zeros((1, self.width), dtype=np.bool_)
         model[0, members] = True
-        guess = np.zeros((1, self.width))
-        for candidate in local:
-            guess[0, members] = candidate
-            scores, sure = self._certified(guess, model)
+        if beta is not None:
+            guess = np.zeros((1, self.width))
+            guess[0, members] = beta
+            scores, sure = self._certified(tidy(guess, self.rho_float), model)
             if sure[0]:
                 return int(scores[0])
         return int(self.scores(model)[0])
@@ -470,20 +342,6 @@ class Problem:
     def constrained(self, columns: Bools) -> Candidates:
         """Return float64 minimisers (stored units), uncertified, for each row of `columns`."""
         return solve(self._floats.gram, self._floats.cross, self.rho_float, columns)
-
-    def _batch(self, columns: Bools) -> tuple[Ints, NDArray[np.int8]]:
-        found = self.constrained(columns)
-        scores, sure = self._certified(found.beta, columns)
-        tiers = np.ones(len(columns), dtype=np.int8)
-        left = np.flatnonzero(~sure)
-        if left.size:
-            some = _rows(found, left)
-            refined = self._integers.decide(some, columns[left])
-            scores[left] = refined.scores
-            tiers[left] = np.where(refined.decided, 2, 3)
-            for i in np.flatnonzero(~refined.decided):
-                scores[left[i]] = self._exact(columns[left[i]], some, int(i))
-        return scores, tiers
 
     def _certified(self, beta: Floats, columns: Bools) -> tuple[Ints, Bools]:
         lower, upper = self._floats.interval(beta, columns)
@@ -502,7 +360,3 @@ class Problem:
             [(place[j], sign) for j, sign in vertex_signs(found, row)],
         )
         return max(floor(minimum.value / self._unit), LEAST_SCORE)
-
-
-def _rows(found: Candidates, rows: Places) -> Candidates:
-    return Candidates(found.beta[rows], found.active[rows], found.signs[rows], found.binding[rows])

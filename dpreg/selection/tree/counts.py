@@ -6,7 +6,7 @@ the whole number of units lies within the limits of the space. Units are bits of
 
 Counts. With i_c and u_c the numbers of units of class c in I and U,
 
-    N = sum over (k_c), lo_c <= k_c <= hi_c, min <= sum k_c <= max, of prod_c C(u_c, k_c - i_c),
+    N = sum over (k_c), lo_c <= k_c <= hi_c, sum k_c <= max, of prod_c C(u_c, k_c - i_c),
 
 an exact integer; the penalty of every model in a cell is at least that of k_c = max(lo_c, i_c),
 and the same for all once lo = hi.
@@ -144,8 +144,8 @@ class Counts:
         self.masks = tuple(
             sum(1 << u for u, price in enumerate(prices) if price == of) for of in self.prices
         )
-        top = self.units if space.max_units is None else min(space.max_units, self.units)
-        self.limits = (space.min_units, top)
+        most = self.units if space.max_units is None else space.max_units
+        self.limit = min(most, self.units)
         self.needs = [0] * self.units
         self.needed_by = [0] * self.units
         for unit, needs in enumerate(space.requires):
@@ -154,7 +154,7 @@ class Counts:
                 self.needed_by[need] |= 1 << unit
         self.hierarchy = any(self.needs)
         self._binomials = Binomials()
-        self._known: dict[tuple[Vector, Vector, Vector, int, int], int] = {}
+        self._known: dict[tuple[Vector, Vector, Vector, int], int] = {}
 
     def root(self) -> Cell:
         """Return the cell of all models."""
@@ -163,14 +163,10 @@ class Counts:
 
     def _tight(self, free: int, inside: int, lo: Vector, hi: Vector) -> Cell:
         """Return the cell with the ends of its classes moved to what they can reach."""
-        if len(self.masks) == 1:
-            i, u = inside.bit_count(), free.bit_count()
-            least = max(lo[0], i, self.limits[0])
-            return Cell(inside, free, (least,), (min(hi[0], i + u, self.limits[1]),))
         reached: list[tuple[int, int]] = []
         for mask, a, b in zip(self.masks, lo, hi, strict=True):
             i = (inside & mask).bit_count()
-            reached.append((max(a, i), min(b, i + (free & mask).bit_count(), self.limits[1])))
+            reached.append((max(a, i), min(b, i + (free & mask).bit_count(), self.limit)))
         return Cell(inside, free, tuple(a for a, _ in reached), tuple(b for _, b in reached))
 
     def penalty(self, numbers: Vector) -> int:
@@ -191,28 +187,27 @@ class Counts:
         free = tuple((cell.free & mask).bit_count() for mask in self.masks)
         lo = tuple(a - i for a, i in zip(cell.lo, inside, strict=True))
         hi = tuple(b - i for b, i in zip(cell.hi, inside, strict=True))
-        decided = sum(inside)
-        return self._count(free, lo, hi, self.limits[0] - decided, self.limits[1] - decided)
+        return self._count(free, lo, hi, self.limit - sum(inside))
 
-    def _count(self, free: Vector, lo: Vector, hi: Vector, least: int, most: int) -> int:
+    def _count(self, free: Vector, lo: Vector, hi: Vector, most: int) -> int:
         if any(a > b for a, b in zip(lo, hi, strict=True)):
             return 0
-        least, most = max(least, sum(lo)), min(most, sum(hi))
-        if least > most:
+        most = min(most, sum(hi))
+        if sum(lo) > most:
             return 0
-        key = (free, lo, hi, least, most)
+        key = (free, lo, hi, most)
         known = self._known.get(key)
         if known is None:
             if len(free) == 1:
-                known = self._binomials.between(free[0], least, most)
-            elif least == sum(lo) and most == sum(hi):
+                known = self._binomials.between(free[0], lo[0], most)
+            elif most == sum(hi):
                 known = 1
                 for u, a, b in zip(free, lo, hi, strict=True):
-                    known *= self._count((u,), (a,), (b,), a, b)
+                    known *= self._count((u,), (a,), (b,), b)
             else:
                 known = sum(
                     self._binomials.one(free[0], k)
-                    * self._count(free[1:], lo[1:], hi[1:], least - k, most - k)
+                    * self._count(free[1:], lo[1:], hi[1:], most - k)
                     for k in range(lo[0], hi[0] + 1)
                 )
             self._known[key] = known
@@ -228,12 +223,12 @@ class Counts:
         free = tuple(len(group) for group in groups)
         lo = tuple(a - i for a, i in zip(cell.lo, inside, strict=True))
         hi = tuple(b - i for b, i in zip(cell.hi, inside, strict=True))
-        least, most = (limit - sum(inside) for limit in self.limits)
+        most = self.limit - sum(inside)
         for c, group in enumerate(groups):
-            left = bits.below(self._count(free[c:], lo[c:], hi[c:], least, most))
-            k = self._number(free[c:], lo[c:], hi[c:], least, most, left)
+            left = bits.below(self._count(free[c:], lo[c:], hi[c:], most))
+            k = self._number(free[c:], lo[c:], hi[c:], most, left)
             model |= _mask(group[bits.choose(free[c], k)], self.units)
-            least, most = least - k, most - k
+            most -= k
         return model
 
     def draw_other(self, cell: Cell, gone: frozenset[int], bits: Bits) -> int:
@@ -265,18 +260,16 @@ class Counts:
             left = [model for model in left if bool(model & bit) == first]
         return self.draw(cell, bits)
 
-    def _number(
-        self, free: Vector, lo: Vector, hi: Vector, least: int, most: int, left: int
-    ) -> int:
+    def _number(self, free: Vector, lo: Vector, hi: Vector, most: int, left: int) -> int:
         """Return the number of the first class in the model of rank `left`, by that number."""
         if len(free) == 1:
-            first, last = max(lo[0], least), min(hi[0], most)
-            left += self._binomials.up_to(free[0], first - 1)
+            left += self._binomials.up_to(free[0], lo[0] - 1)
+            reached = range(min(hi[0], most))
             return bisect_right(
-                range(last), left, lo=first, key=lambda k: self._binomials.up_to(free[0], k)
+                reached, left, lo=lo[0], key=lambda k: self._binomials.up_to(free[0], k)
             )
         for k in range(lo[0], hi[0]):
-            rest = self._count(free[1:], lo[1:], hi[1:], least - k, most - k)
+            rest = self._count(free[1:], lo[1:], hi[1:], most - k)
             here = self._binomials.one(free[0], k) * rest
             if left < here:
                 return k
@@ -313,7 +306,7 @@ class Counts:
         """Whether a model lies in the cell."""
         if cell.inside & ~model or model & ~(cell.inside | cell.free):
             return False
-        if not self.limits[0] <= model.bit_count() <= self.limits[1]:
+        if model.bit_count() > self.limit:
             return False
         return all(
             a <= (model & mask).bit_count() <= b

@@ -89,7 +89,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
@@ -97,7 +97,6 @@ import numpy as np
 from flint import arb, ctx, fmpq, fmpz
 
 from dpreg.arrays import Floats, Ints
-from dpreg.errors import ArgumentError
 from dpreg.running import bar
 from dpreg.selection.space import Space
 from dpreg.selection.tree.bounds import Bounds, State
@@ -129,8 +128,8 @@ class Node:
     gone: frozenset[int]
     noise: Arrival
     state: State
+    extra: tuple[float, ...]
     bound: float = -math.inf
-    extra: tuple[float, ...] = ()
     heaviest: Heaviest | None = None
     lack: float = 0.0
     most: float = 0.0
@@ -140,10 +139,6 @@ class Node:
     leaf: int = -1
     drawn: bool = False
     at: int = 0
-
-    def __post_init__(self) -> None:
-        """Nothing has been left out that the state does not know."""
-        self.extra = (0.0,) * len(self.state.views)
 
 
 @dataclass(slots=True, eq=False)
@@ -240,7 +235,7 @@ class Search:
 
     def must_leave_out(self, cell: Cell) -> int:
         """Return how many of the free units every model of the cell lacks, at least."""
-        most = min(sum(cell.hi), self.counts.limits[1])
+        most = min(sum(cell.hi), self.counts.limit)
         return max(cell.inside.bit_count() + cell.free.bit_count() - most, 0)
 
     def place(self, node: Node) -> None:
@@ -272,7 +267,9 @@ class Search:
         """Take items until the best value found is at least every bound left."""
         cell = self.tree.root
         size = self.counts.size(cell)
-        self.place(Node(cell, size, frozenset(), self.arrival(None, size), self.bounds.state(0)))
+        state = self.bounds.state(0)
+        nothing = (0.0,) * len(state.views)
+        self.place(Node(cell, size, frozenset(), self.arrival(None, size), state, nothing))
         while self.heap and -self.heap[0][0] > self.best_low:
             key, _, item = heapq.heappop(self.heap)
             if isinstance(item, Leaf):
@@ -387,11 +384,8 @@ class Search:
         if size == 0:
             return
         gone = node.gone | {node.leaf}
-        rest = Node(node.cell, size, gone, self.arrival(node.noise, size), node.state)
-        rest.bound, rest.extra, rest.lack = node.bound, node.extra, node.lack
-        rest.level, rest.heaviest = node.level, node.heaviest
-        rest.removed, rest.at = node.removed, node.at
-        self.place(rest)
+        noise = self.arrival(node.noise, size)
+        self.place(replace(node, size=size, gone=gone, noise=noise, leaf=-1, drawn=False))
 
     def split(self, node: Node) -> None:
         """Split on the range of a class or on a unit, whichever raises a bound more."""
@@ -429,14 +423,11 @@ class Search:
             return
         heir = counts.holds(cell, node.leaf)
         noise = node.noise if heir else self.arrival(node.noise, size)
-        made = Node(cell, size, gone, noise, node.state)
+        made = replace(node, cell=cell, size=size, gone=gone, noise=noise, heaviest=None)
         if heir and self.is_single(made):
             return
-        made.level = node.level
-        if heir:
-            made.leaf, made.drawn = node.leaf, True
-        made.bound, made.extra, made.lack = node.bound, node.extra, node.lack
-        made.removed, made.at = node.removed | removed, node.at
+        made.leaf, made.drawn = (node.leaf, True) if heir else (-1, False)
+        made.removed |= removed
         if removed:
             state = node.state
             for u in members(removed).tolist():
@@ -483,26 +474,14 @@ class Tree:
         psi_int: int = 0,
         transform: Transform | None = None,
     ) -> None:
-        if mechanism not in _NOISE:
-            raise ArgumentError(
-                f"the tree draws from 'exponential' and 'permute-and-flip'; got {mechanism!r}. "
-                "Laplace noise needs every model listed: use engine='enumerate'."
-            )
-        if t <= 0:
-            raise ArgumentError(f"t must be positive; got {t}.")
-        if phi_int < 0 or psi_int < 0:
-            raise ArgumentError("phi_int and psi_int must not be negative.")
         self.problem = problem
         self.space = space
         self.mechanism = mechanism
         self.noise = _NOISE[mechanism]
-        self.t = Fraction(t)
+        self.t = t
         self.transform = transform
         self.counts = counts = Counts(space, phi_int, psi_int)
         self.root = self.counts.root()
-        # Closed sets exist of every size, so phantoms do not matter here.
-        if self.counts.size(self.root) == 0:
-            raise ArgumentError("the space holds no model: min_units exceeds what it can reach.")
         gram, cross = problem.moments()
         self.grid = float(problem.grid)
         self.bounds = Bounds(gram, cross, problem.rho, space)
@@ -512,7 +491,7 @@ class Tree:
         self.nats = float(t) * rise / span
         # About one nat is worth a constrained fit. (Speed alone: no bound's truth depends on it.)
         self.bounds.unit = 1.0 / self.nats if self.nats else math.inf
-        if transform is None and counts.limits == (0, counts.units) and counts.units:
+        if transform is None and counts.limit == counts.units and counts.units:
             worth = self.nats * self.bounds.state(0).views[-1].weight
             weights = Weights(space, phi_int, psi_int, worth, float(t))
             if self._looseness(weights) <= _LOOSE:

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from dpreg.errors import ArgumentError
 from dpreg.privacy.mechanisms.coins import Coins, assign_blocks, block_seeds
 
 
@@ -51,12 +50,6 @@ def test_numpy_state_plays_no_part_in_secure_coins(monkeypatch):
     monkeypatch.setattr(np.random, "default_rng", refuse)
     monkeypatch.setattr(np.random, "rand", refuse)
     Coins.of(2).labels(0, 10)
-
-
-@pytest.mark.parametrize("blocks", [0, -1, 2**31 + 1])
-def test_a_number_of_blocks_out_of_range_is_refused(blocks):
-    with pytest.raises(ArgumentError):
-        assign_blocks(3, blocks)
 
 
 def test_seeds_of_blocks_are_all_different_and_leave_a_seeded_run_s_other_draws_alone():

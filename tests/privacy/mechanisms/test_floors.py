@@ -56,17 +56,6 @@ def test_a_mutant_that_takes_the_middle_is_caught():
     assert p_value(8000, middles) < ALPHA
 
 
-def test_the_systems_bits_are_drawn_once_and_all_used(monkeypatch):
-    drawn = bytes(range(1, 13))
-    monkeypatch.setattr(module.secrets, "token_bytes", lambda size: drawn[:size])
-    numbers = module._SystemBits(20, 4)
-    assert [*numbers] == [*numbers]
-    assert [*numbers] == [int.from_bytes(drawn[at : at + 3], "little") >> 4 for at in (0, 3, 6, 9)]
-    monkeypatch.undo()
-    numbers = module._SystemBits(20, 4)
-    assert [*numbers] == [*numbers] != [*module._SystemBits(20, 4)]
-
-
 def test_numbers_that_are_not_decided_together_are_extended_together():
     asked = []
 

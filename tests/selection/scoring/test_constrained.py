@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from oracles.l1_ball import RADII, interior_point, random_moments
 
-from dpreg.selection.scoring.candidates import solve, solve_one, tidy, vertex_signs
+from dpreg.selection.scoring.candidates import solve, tidy, vertex_signs
 
 
 def floats(moments):
@@ -82,20 +82,6 @@ def test_a_column_that_leaves_the_path_again():
         beta = solve(gram, cross, rho, np.ones((1, 3), dtype=bool)).beta[0]
         want = interior_point(gram, cross, rho)
         assert objective(gram, cross, beta) == pytest.approx(want, rel=1e-11)
-
-
-@pytest.mark.parametrize("rho", [0.3, 100.0])
-def test_one_set_from_its_own_solution(rho):
-    rng = np.random.default_rng(2)
-    gram, cross = regular(rng, 12)
-    best = solve(gram, cross, rho, np.ones((1, 12), dtype=bool)).beta[0]
-    *_, last = solve_one(gram, cross, rho, best * (1 + 1e-7))
-    np.testing.assert_allclose(last, best, rtol=0, atol=1e-12 * rho)
-
-
-def test_one_set_that_is_singular_yields_zeros():
-    (inside,) = solve_one(np.zeros((2, 2)), np.ones(2), 1.0, None)
-    assert not inside.any()
 
 
 def test_tidy_bounds_what_it_returns():

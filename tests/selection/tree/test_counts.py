@@ -18,11 +18,10 @@ def random_counts(rng: np.random.Generator) -> Counts:
     starts = 1 + np.concatenate([[0], np.cumsum(widths)])
     columns = tuple(tuple(range(a, a + w)) for a, w in zip(starts, widths, strict=False))
     most = None if rng.random() < 0.5 else int(rng.integers(0, q + 1))
-    least = int(rng.integers(0, (q if most is None else most) + 1)) if rng.random() < 0.4 else 0
     requires: tuple[tuple[int, ...], ...] = ()
     if q >= 3 and rng.random() < 0.5:
         requires = tuple(() if u < 2 else (0,) if u % 2 else (0, 1) for u in range(q))
-    space = Space(tuple(f"u{u}" for u in range(q)), columns, (0,), most, least, requires)
+    space = Space(tuple(f"u{u}" for u in range(q)), columns, (0,), most, requires)
     return Counts(space, int(rng.choice([0, 3])), int(rng.choice([0, 2])))
 
 
@@ -58,7 +57,7 @@ def test_cells_count_draw_and_split_their_models(seed: int) -> None:
 
 
 def test_draws_from_a_cell_are_uniform() -> None:
-    space = Space(tuple("abcdef"), ((1,), (2, 3), (4,), (5, 6), (7,), (8,)), (0,), 4, 1)
+    space = Space(tuple("abcdef"), ((1,), (2, 3), (4,), (5, 6), (7,), (8,)), (0,), 4)
     counts = Counts(space, 1, 1)
     cell = counts.without_unit(counts.root(), 4)
     models = [m for m in range(64) if counts.holds(cell, m)]

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from oracles.selection_law import ALPHA, FACTORS, Case, chi_square, exact_law, make_case
 
-from dpreg.errors import ArgumentError
 from dpreg.selection.space import Space
 from dpreg.selection.tree import noise as tree_noise
 from dpreg.selection.tree import search as tree
@@ -25,7 +24,7 @@ CELLS = [
     PLAIN | {"mechanism": "permute-and-flip", "method": "PCPL", "correlation": 0.9},
     PLAIN | {"mechanism": "permute-and-flip", "terms": "factors", "keep": "and one"},
     PLAIN | {"hierarchy": "strong", "limit": "max", "signal": "none"},
-    PLAIN | {"mechanism": "permute-and-flip", "radius": "binding", "limit": "exactly"},
+    PLAIN | {"mechanism": "permute-and-flip", "radius": "binding", "limit": "max"},
     PLAIN | {"terms": "factors", "limit": "max", "p": 9, "correlation": 0.9},
 ]
 
@@ -159,7 +158,7 @@ def coins(monkeypatch: pytest.MonkeyPatch) -> None:
         if len(node.gone) + 1 < 2**self.counts.units:
             gone = node.gone | {node.leaf}
             noise = self.arrival(node.noise, left)
-            self.place(tree_search.Node(node.cell, left, gone, noise, node.state))
+            self.place(tree_search.Node(node.cell, left, gone, noise, node.state, node.extra))
 
     monkeypatch.setattr(Counts, "size", lambda self, cell: (1 + 2.0**-price) ** self.units)
     monkeypatch.setattr(Counts, "draw_other", toss)
@@ -288,7 +287,7 @@ BOUND_CELLS = [
 ] + [
     PLAIN | {"p": 7, "method": "PCPL", "radius": "binding"},
     PLAIN | {"p": 8, "hierarchy": "strong", "limit": "max"},
-    PLAIN | {"p": 8, "limit": "exactly", "radius": "binding"},
+    PLAIN | {"p": 8, "limit": "max", "radius": "binding"},
 ]
 
 
@@ -405,19 +404,6 @@ def test_seeded_draws_repeat_and_report_their_work() -> None:
     assert found[0] == found[1]
     assert found[0].nodes >= 1
     assert found[0].leaves >= 1
-
-
-def test_laplace_is_refused() -> None:
-    case = make_case(PLAIN, seed=1)
-    with pytest.raises(ArgumentError, match="enumerate"):
-        Tree(case.problem, case.space, mechanism="laplace", t=case.t)
-
-
-def test_an_empty_space_is_refused() -> None:
-    case = make_case(PLAIN, seed=1)
-    space = type(case.space)(case.space.units, case.space.unit_columns, (0,), 2, 3)
-    with pytest.raises(ArgumentError, match="no model"):
-        Tree(case.problem, space, mechanism="exponential", t=case.t)
 
 
 def test_a_space_of_one_model_is_drawn() -> None:
