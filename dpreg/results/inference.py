@@ -38,7 +38,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from numbers import Real
-from typing import Final
+from typing import Annotated, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -253,7 +253,7 @@ class Truncated:
 
     estimate: float
     se: float
-    intervals: Floats
+    intervals: Annotated[Floats, 2]
 
     def __post_init__(self) -> None:
         """Refuse what is no set of intervals."""

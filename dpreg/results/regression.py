@@ -17,7 +17,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import numpy as np
 import pandas as pd
@@ -33,7 +33,7 @@ from dpreg.results.base import ERRORS_AS, NeverReleased, Released, WithErrors, W
 from dpreg.results.claim import Look, ReleasedLook
 from dpreg.results.contrast import Constraints
 from dpreg.results.inference import Truncated
-from dpreg.results.saved import SCHEMA, Matrix, Vector
+from dpreg.results.saved import Declared, Matrix, Vector
 from dpreg.results.summary import Summary
 from dpreg.schema import Schema
 
@@ -73,7 +73,7 @@ class OfFormula(NeverReleased, Released):
     """What a regression and a selection both are: the public part of a call with a formula."""
 
     formula: str
-    schema: Annotated[Mapping[str, Any], SCHEMA]
+    schema: Declared
     method: str
     clip: Fraction
     center: bool

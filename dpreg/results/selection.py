@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from dpreg.results import inference, plots
 from dpreg.results.base import with_names_of
 from dpreg.results.glm import GLMResults
 from dpreg.results.regression import OfFormula, RegressionResults
-from dpreg.results.saved import HUGE
+from dpreg.results.saved import Huge
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -116,7 +116,7 @@ class SelectionResults(OfFormula):
     models: tuple[tuple[str, ...], ...]
     reported: tuple[str, ...]
     selected_formula: str
-    n_models: Annotated[int, HUGE]
+    n_models: Huge
     mechanism: str
     engine: str
     units: str
