@@ -43,16 +43,7 @@ from dpreg.arrays import Floats, Ints, Places
 from dpreg.columns import Boolean, Categorical, ColumnType, Unbounded
 from dpreg.errors import ArgumentError
 from dpreg.estimation import blocks as aggregate
-from dpreg.estimation.blocks import (
-    AGGREGATES,
-    Estimator,
-    Limits,
-    Rows,
-    block_values,
-    limits_of,
-    rows_of,
-    time_limits_work,
-)
+from dpreg.estimation.blocks import Estimator, Limits, Rows
 from dpreg.estimation.histogram import count_noise
 from dpreg.estimation.sums import Estimate
 from dpreg.formula.where import Where, where_of
@@ -161,7 +152,7 @@ class BlockTable:
         frame = pd.DataFrame(
             {name: _column(self.columns[name], own) for name, own in cells.items()}
         )
-        self.held = rows_of(frame.iloc[:, 0] if self.one else frame)
+        self.held = aggregate.rows_of(frame.iloc[:, 0] if self.one else frame)
         if self.by_person:
             self.coins = np.concatenate(coins)
         self.labels = np.zeros(len(frame), dtype=np.int64)
@@ -225,7 +216,7 @@ def block_table(
                 "rows without columns, and schema declares columns: leave schema out; or give a "
                 "DataFrame or mapping, or for several files a glob, a folder, or a tuple of paths."
             )
-        return BlockTable(held=rows_of(data))
+        return BlockTable(held=aggregate.rows_of(data))
     if isinstance(data, pd.Series):
         name = data.name if isinstance(data.name, str) else "x"
         held = Reader(mapping_source({name: data}), progress)
@@ -341,7 +332,7 @@ class Aggregate(Choices):
     limits : Limits
     """
 
-    aggregation: str = checked(choice, AGGREGATES)
+    aggregation: str = checked(choice, aggregate.AGGREGATES)
     blocks: int | None = checked(optional, _blocks_of)
     correct_bias: bool = checked(truth)
     timeout: float | None = checked(optional, _seconds)
@@ -357,7 +348,7 @@ class Aggregate(Choices):
     @classmethod
     def settled(cls, told: dict[str, Any], call: Arguments) -> dict[str, Any]:
         """Name the numbers that the estimator returns, by their bounds."""
-        told["names"], told["limits"] = limits_of(call["bounds"])
+        told["names"], told["limits"] = aggregate.limits_of(call["bounds"])
         return told
 
     def steps(
@@ -536,7 +527,7 @@ def _aggregate(call: Arguments) -> ClassicResults:
     asked, estimator = Aggregate.of(call), call["estimator"]
     if not callable(estimator):
         raise ArgumentError("estimator must be callable: it takes a block and returns numbers.")
-    if asked.timeout is not None and not time_limits_work():
+    if asked.timeout is not None and not aggregate.time_limits_work():
         raise ArgumentError("timeout needs processes that can be forked: leave it out on Windows.")
     persons = Persons.of(asked.protection, asked.seed)
     table = block_table(
@@ -545,7 +536,7 @@ def _aggregate(call: Arguments) -> ClassicResults:
     steps = asked.steps(table, call["budget"])
     blocks_of = next(steps)
     while True:
-        values = block_values(
+        values = aggregate.block_values(
             estimator,
             table.rows,
             blocks_of.rows,
