@@ -207,11 +207,6 @@ class CallFacts:
     notes: tuple[str, ...] = ()
     whole: bool = False
 
-    @property
-    def claim(self) -> PrivacyClaim:
-        """What the result claims, once all is drawn."""
-        return replace(PrivacyClaim.of(self.account), whole=self.whole)
-
 
 def released(
     kind: type[_Fit], design: Design, columns: Sequence[int], facts: CallFacts, **fitted: Any
@@ -232,7 +227,7 @@ def released(
         "center": design.center,
         "bounds": facts.bounds,
         "passes": facts.passes,
-        "claim": facts.claim,
+        "claim": PrivacyClaim.of(facts.account, whole=facts.whole),
         "notes": facts.notes,
     }
     return kind(**(public | fitted))
@@ -424,11 +419,12 @@ def answered(
     count : Fraction
         The part of eps that buys a private number of rows, where it decides.
     """
-    account, rows = request.account(), known_rows(reader, request)
+    account, public = request.account(), request.protection.n_is_public
+    rows = reader.source.rows if public else None
     reason = ways[0].refuses(rows)
     way = ways[bool(reason)]
     decides = not reason and len(ways) > 1 and rows is None
-    if not decides or not (count or request.protection.n_is_public):
+    if not decides or not (count or public):
         opened = way.open(account)
         bounds.announce(opened[0])
         way.announce(rows)
@@ -456,11 +452,6 @@ def answered(
     account.take(accounts[place])
     ways[place].announce(found)
     return ways[place].answer(both[place], account, ways[1].noted(reason) if reason else notes)
-
-
-def known_rows(reader: Reader, request: Request) -> int | None:
-    """Return how many rows there are, where that is public and known without a pass."""
-    return reader.source.rows if request.protection.n_is_public else None
 
 
 def open_table(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.api.context import CallFacts, Context, Opened, Way, exclusive_groups, released
-from dpreg.api.looks import LinearModel, columns_of
+from dpreg.api.looks import LinearModel, can_hold, columns_of
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
 from dpreg.estimation.few import PASSES, few_fit, open_few
@@ -34,16 +34,9 @@ from dpreg.privacy.noise import DRAWN
 from dpreg.privacy.proofs import layout
 from dpreg.results.regression import RegressionResults
 from dpreg.running import warn
-from dpreg.sources import Chunk, LocalSource
-from dpreg.sources.reader import Reader
+from dpreg.sources import Chunk
 
 _MANY_LEVELS: Final = 20
-_LOOKED_AT = 100
-"""Columns of a factor from which on one release, level by level, does better than looks, which
-know nothing of levels: their noise grows with the columns, and so does their time, with the cube.
-At 500,000 rows of 100 levels both are as good."""
-_LOOKED_AT_PURELY = 40
-"""The same at delta = 0, where looks have more noise."""
 
 
 def joint_fit(
@@ -96,22 +89,12 @@ def joint_fit(
         error_df=fit.df_resid if facts.rows is not None else None,
         method="gram",
         noise=noisy.mechanism,
-        scaling="box",
         ridged=fit.ridged,
         ridge=fit.ridge if fit.ridged else None,
         interval_method=fit.interval_method,
         interval_draws=fit.draws,
         weak=weak if fit.ridged else {},
     )
-
-
-def too_wide(design: Design, cost: Budget) -> str:
-    """Return why a factor is too wide to be looked at in stages; empty if none is. Public."""
-    most = _LOOKED_AT if cost.delta else _LOOKED_AT_PURELY
-    wide = max((t for t in design.terms if t.exclusive), key=lambda t: len(t.columns), default=None)
-    if wide is None or len(wide.columns) < most:
-        return ""
-    return f"{wide.name} has so many levels that one look, level by level, has less noise"
 
 
 def _by_levels(
@@ -371,8 +354,6 @@ def _coefficients_alone(
         covariance=np.full((len(columns), len(columns)), np.nan),
         sampling_errors=unknown,
         privacy_errors=unknown,
-        error_variance=None,
-        explained=None,
         **told,
     )
 
@@ -387,11 +368,6 @@ _MOST_CELLS: Final = 1 << 26
 """Cells of the rows that are held at once."""
 _LEAST_EPS: Final = Fraction(1, 2**30)
 """Of a row: with less, noise that fits in no float would be asked for."""
-
-
-def can_hold(reader: Reader) -> bool:
-    """Return whether this process reads the table's rows itself, all of them."""
-    return isinstance(reader.source, LocalSource) and reader.persons is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -454,7 +430,6 @@ class ByObjective(Way):
             error_df=None if facts.rows is None else max(count - len(columns), 1.0),
             method="objective",
             noise=DRAWN,
-            scaling="box",
             notes=(*facts.notes, *told),
         )
 

@@ -9,8 +9,8 @@ from typing import Any, Unpack
 
 from dpreg.api.arguments import OfFormula
 from dpreg.api.context import Context, Way, answered, open_table, recorded
-from dpreg.api.looks import FamilyModel, LinearModel, Looks
-from dpreg.api.moments import ByMoments, ByObjective, can_hold, too_wide
+from dpreg.api.looks import FamilyModel, LinearModel, Looks, can_hold, too_wide
+from dpreg.api.moments import ByMoments, ByObjective
 from dpreg.errors import ArgumentError, SchemaError, shown
 from dpreg.estimation.perturbed import PERTURBED_NOISES
 from dpreg.estimation.scaling import SCALINGS
@@ -205,7 +205,7 @@ class _Adaptive(Looks):
         if not self.asked and (reason := too_wide(context.trial, context.cost)):
             return reason
         reason = Looks.refuses(self, rows, has)
-        again = reader.persons is None and can_hold(reader) and reader.rereadable
+        again = can_hold(reader) and reader.rereadable
         if reason and again and context.trial.has_intercept and self.noise is None:
             reason += ' method="objective" gives nearer coefficients, without intervals'
         return reason

@@ -56,6 +56,7 @@ from dpreg.looks.table import Table as LookTable
 from dpreg.options import Amount, FamilyLike, MethodLike, Table, unpacked
 from dpreg.privacy.account import Account
 from dpreg.request import SHARES, Arguments, SelectionRequest
+from dpreg.results.claim import PrivacyClaim
 from dpreg.results.selection import GLMSelectionResults, SelectionResults
 from dpreg.schema import Schema
 from dpreg.selection import run
@@ -194,12 +195,6 @@ class ByLooks(Looks):
             "method": "adaptive",
             "mechanism": table.plan.mechanism,
             "engine": "tests",
-            "radius": None,
-            "radius_source": "none",
-            "penalty": "auto",
-            "phi": None,
-            "psi": None,
-            "sigma2": None,
             "alternatives": tuple(tuple(space.units[u] for u in group) for group in choice.groups),
             "levels": dict(zip(space.units, map(float, choice.levels), strict=True)),
             "best": named(design, space, choice.model),
@@ -366,7 +361,7 @@ def _fields(
         "clip": request.clip,
         "center": design.center,
         "bounds": facts.bounds,
-        "claim": facts.claim,
+        "claim": PrivacyClaim.of(facts.account, whole=facts.whole),
     }
 
 

@@ -87,7 +87,7 @@ class PrivacyClaim:
         _ = spends.total  # a total that promises nothing is refused here, not when printed
 
     @classmethod
-    def of(cls, account: Account) -> PrivacyClaim:
+    def of(cls, account: Account, *, whole: bool = False) -> PrivacyClaim:
         """Claim what a call's account protects and was charged, once all is drawn."""
         return cls(
             neighbors=account.protection.neighbors,
@@ -95,6 +95,7 @@ class PrivacyClaim:
             spends=account.table(),
             seeded=account.rng is not None,
             person=account.protection.person,
+            whole=whole,
         )
 
     @property

@@ -52,21 +52,6 @@ from dpreg.estimation.sums import centred_shares
 _BLOCK: Final = 1024  # combinations at a time: B x 1024 floats are a few megabytes
 
 
-def read_only(values: ArrayLike, ndim: int, name: str) -> Floats:
-    """Return float64 numbers that refuse writes, or raise where the dimension is wrong.
-
-    A copy, unless the array refuses writes already and owns its numbers.
-    """
-    kept = isinstance(values, np.ndarray) and not values.flags.writeable and values.flags.owndata
-    array = np.array(values, dtype=np.float64, copy=None if kept else True)
-    if array.shape == (0,):
-        array = array.reshape((0,) * ndim)  # of no columns: JSON does not tell [] of two dimensions
-    if array.ndim != ndim:
-        raise ArgumentError(f"{name} must have {ndim} dimension(s), got {array.ndim}")
-    array.setflags(write=False)
-    return array
-
-
 def level(alpha: object) -> float:
     """Return alpha as a float if it is a number in (0, 1), else raise ArgumentError."""
     if isinstance(alpha, Real | Decimal):  # 0 < True < 1 fails below

@@ -212,11 +212,11 @@ class RegressionResults(WithErrors, OfFormula):
     covariance: Matrix
     sampling_errors: Vector
     privacy_errors: Vector
-    error_variance: float | None
-    explained: float | None
-    error_df: float | None
+    error_variance: float | None = None
+    explained: float | None = None
+    error_df: float | None = None
     noise: str
-    scaling: str
+    scaling: str = "box"
     fit: str
     ridged: bool = False
     ridge: float | None = None

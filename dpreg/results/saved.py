@@ -21,11 +21,11 @@ from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_origin, get_type_hints
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, DpregError
 from dpreg.privacy.budget import BudgetTable, Spend, decimal_string, exact
-from dpreg.results.inference import read_only
 from dpreg.schema import Schema
 
 if TYPE_CHECKING:
@@ -118,6 +118,21 @@ def _settled(hint: Any, value: Any, name: str) -> Any:
     if hint == Fraction | float and isinstance(value, int):
         return Fraction(value)
     return float(value) if hint is float else written(value) if hint == Mapping[str, Any] else value
+
+
+def read_only(values: ArrayLike, ndim: int, name: str) -> Floats:
+    """Return float64 numbers that refuse writes, or raise where the dimension is wrong.
+
+    A copy, unless the array refuses writes already and owns its numbers.
+    """
+    kept = isinstance(values, np.ndarray) and not values.flags.writeable and values.flags.owndata
+    array = np.array(values, dtype=np.float64, copy=None if kept else True)
+    if array.shape == (0,):
+        array = array.reshape((0,) * ndim)  # of no columns: JSON does not tell [] of two dimensions
+    if array.ndim != ndim:
+        raise ArgumentError(f"{name} must have {ndim} dimension(s), got {array.ndim}")
+    array.setflags(write=False)
+    return array
 
 
 # Writing, by what a value is.

@@ -121,13 +121,13 @@ class SelectionResults(OfFormula):
     engine: str
     units: str
     hierarchy: str
-    max_terms: int | None
-    radius: Number | None
-    radius_source: str
-    penalty: str
-    phi: Number | None
-    psi: Number | None
-    sigma2: Number | None
+    max_terms: int | None = None
+    radius: Number | None = None
+    radius_source: str = "none"
+    penalty: str = "auto"
+    phi: Number | None = None
+    psi: Number | None = None
+    sigma2: Number | None = None
     regression: RegressionResults | None = None
     best: tuple[str, ...] = ()
     alternatives: tuple[tuple[str, ...], ...] = ()
