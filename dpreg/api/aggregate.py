@@ -26,11 +26,12 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import cycle
-from typing import TYPE_CHECKING, Any, Final, Self, Unpack
+from typing import Any, Final, Self, Unpack
 
 import numpy as np
 import pandas as pd
@@ -50,6 +51,7 @@ from dpreg.formula.where import Where, where_of
 from dpreg.options import Amount, Bounds, Table
 from dpreg.privacy.account import Part
 from dpreg.privacy.budget import Budget
+from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.mechanisms.coins import block_seeds
 from dpreg.privacy.noise import VectorNoise
 from dpreg.request import Arguments, checked, choice, count, defaults_of, optional, positive, truth
@@ -61,9 +63,6 @@ from dpreg.sources.base import find_column
 from dpreg.sources.persons import COIN, Persons
 from dpreg.sources.reader import Reader, showing
 from dpreg.sources.table import mapping_source
-
-if TYPE_CHECKING:
-    from dpreg.privacy.ledger import Ledger
 
 _CLUSTERS: Final = ("dask", "dask_expr", "pyspark")
 
@@ -139,7 +138,8 @@ class BlockTable:
         if self.reader is None:
             return self.rows.count
         # A first part even where there is one more: a chunk may be a view of the caller's table.
-        parts = {name: [np.zeros(0, _cell_type(how))] for name, how in self.columns.items()}
+        coded = {name: isinstance(how, Categorical) for name, how in self.columns.items()}
+        parts = {n: [np.zeros(0, np.int32 if own else np.float64)] for n, own in coded.items()}
         coins, passing = [np.zeros(0)], [np.zeros(0, dtype=np.bool_)]
         for chunk in self.reader.chunks(self.columns, "rows"):
             for name, found in parts.items():
@@ -257,11 +257,6 @@ def _check_without_columns(by: object, persons: object, where: object) -> None:
             )
     if where is not None:
         raise ArgumentError("where tests columns of a DataFrame, mapping or table.")
-
-
-def _cell_type(how: ColumnType) -> type[np.generic]:
-    """Return the dtype in which chunks hold a column's cells."""
-    return np.int32 if isinstance(how, Categorical) else np.float64
 
 
 _COUNT_SHARE: Final = Fraction(1, 50)
@@ -527,7 +522,7 @@ def _aggregate(call: Arguments) -> ClassicResults:
     asked, estimator = Aggregate.of(call), call["estimator"]
     if not callable(estimator):
         raise ArgumentError("estimator must be callable: it takes a block and returns numbers.")
-    if asked.timeout is not None and not aggregate.time_limits_work():
+    if asked.timeout is not None and sys.platform == "win32":
         raise ArgumentError("timeout needs processes that can be forked: leave it out on Windows.")
     persons = Persons.of(asked.protection, asked.seed)
     table = block_table(

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack
+from typing import Any, Final, TypeAlias, Unpack
 
 import numpy as np
 
@@ -24,15 +24,13 @@ from dpreg.estimation import histogram, sums
 from dpreg.options import Amount, Amounts, Cells, Table
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget
+from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.noise import VectorNoise
 from dpreg.privacy.ranks import RANK_UNIT, cell_counts
 from dpreg.request import Arguments, checked, choice
 from dpreg.results import inference
 from dpreg.results.classic import ClassicResults
 from dpreg.sources import Integers
-
-if TYPE_CHECKING:
-    from dpreg.privacy.ledger import Ledger
 
 
 def _mean(call: Arguments) -> ClassicResults:

@@ -301,11 +301,7 @@ class Context:
         if not isinstance(request, SelectionRequest):
             check_known_rows(reader, public, columns=len(trial.columns))
         if "bounds" in request.shares and not unbounded:
-            raise ArgumentError(
-                "shares names bounds, which this call does not need."
-                if isinstance(request, SelectionRequest)
-                else "shares may name 'bounds', where the schema leaves some out."
-            )
+            raise ArgumentError("shares names bounds, which this call does not need.")
         share = request.shares.get("bounds", SHARES["bounds"]) if unbounded else Fraction(0)
         return cls(
             request=request,

@@ -347,15 +347,9 @@ def written(seen: Seen) -> tuple[ReleasedLook, ...]:
         limits=(),
         information=seen.box.cells,
         information_sd=float(np.max(seen.box.noise_sd)),
-        score=np.zeros(0),
-        score_sd=0.0,
-        middle=np.zeros((0, 0)),
-        middle_sd=0.0,
-        trace=0.0,
         whitening=np.eye(size),
         offset=np.zeros(size),
         center=np.zeros(size + 1),
-        weight=1.0,
     )
     later = (
         ReleasedLook(

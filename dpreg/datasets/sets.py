@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
-from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
 from dpreg.errors import ArgumentError, DatasetError, shown
+from dpreg.results import catalogue
 from dpreg.schema import Schema
 
 
@@ -55,14 +53,9 @@ class Dataset:
         return f"<Dataset: {rows:,} {kind}, {columns} columns. {self.source}>"
 
 
-_FACTS: Final[Mapping[str, Any]] = tomllib.loads(
-    resources.files("dpreg.datasets").joinpath("sets.toml").read_text(encoding="utf-8")
-)
-
-
 def _known(name: str, data: pd.DataFrame | None = None, *, simulated: bool = False) -> Dataset:
     """Return a data set with its public facts; its rows are those of its file, or given."""
-    facts = _FACTS[name]
+    facts = catalogue("sets.toml", "dpreg.datasets")[name]
     rows = pd.read_csv(_path(facts)) if data is None else data
     schema = Schema.from_any(facts["schema"])
     return Dataset(rows, schema, facts["formula"], facts["source"], simulated)

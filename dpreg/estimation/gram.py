@@ -46,15 +46,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
+from typing import Any, Final, Protocol, TypeAlias, cast
 
 import numpy as np
+from numpy.random import Generator
 from scipy.sparse import csr_array
 
 from dpreg.arrays import Floats, Places
 from dpreg.errors import ArgumentError, shown
 from dpreg.estimation.tuning import TUNING
 from dpreg.privacy import proofs
+from dpreg.privacy.account import Part
 from dpreg.privacy.balls import float_above
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.gaussian import discrete_sigma
@@ -63,11 +65,6 @@ from dpreg.privacy.mechanisms.additive import gaussian_noise, laplace_noise, lap
 from dpreg.privacy.mechanisms.wishart import degrees, wishart_noise
 from dpreg.privacy.proofs import CELL_UNITS, Triangle
 from dpreg.privacy.protection import NOISES, Protection, Stability
-
-if TYPE_CHECKING:
-    from numpy.random import Generator
-
-    from dpreg.privacy.account import Part
 
 
 @dataclass(frozen=True, slots=True, eq=False)

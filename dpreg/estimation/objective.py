@@ -70,7 +70,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from flint import arb, arb_mat, ctx
@@ -81,12 +81,10 @@ from dpreg.grouped import Vectors, whole_rows
 from dpreg.looks import coordinates
 from dpreg.looks.coordinates import Form
 from dpreg.looks.rows import PIECE, applied
+from dpreg.privacy.account import Part
 from dpreg.privacy.balls import ball
 from dpreg.privacy.noise import objective_noise
 from dpreg.sources.reader import Reader
-
-if TYPE_CHECKING:
-    from dpreg.privacy.account import Part
 
 LARGEST_RADIUS: Final = 2.0**10
 """Cap on R."""

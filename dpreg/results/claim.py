@@ -23,9 +23,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+
+import numpy as np
 
 from dpreg.errors import ArgumentError
 from dpreg.privacy.budget import Budget, BudgetTable, decimal_string
@@ -322,12 +324,12 @@ class ReleasedLook(Settled):
     limits: tuple[float, ...]
     information: Matrix
     information_sd: float
-    score: Vector
-    score_sd: float
-    middle: Matrix
-    middle_sd: float
-    trace: float
+    score: Vector = field(default_factory=partial(np.zeros, 0))
+    score_sd: float = 0.0
+    middle: Matrix = field(default_factory=partial(np.zeros, (0, 0)))
+    middle_sd: float = 0.0
+    trace: float = 0.0
     whitening: Matrix
     offset: Vector
     center: Vector
-    weight: float
+    weight: float = 1.0

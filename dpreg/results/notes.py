@@ -347,27 +347,7 @@ def _listed(names: list[str]) -> str:
     return ", ".join(names[:_MOST]) + more
 
 
-_LIMITS: Final = {
-    "fitting": ("limit of a row's information (A)", "limit of a row's score (S)"),
-    "locating": ("limit of a row's columns (R)", "limit of a row's residual"),
-    "box": (),
-}
-_RECORDED: Final = {
-    "information_sd": "sd of the noise in a cell of the information",
-    "score_sd": "sd of the noise in a cell of the score",
-    "middle_sd": "sd of the noise in a cell of the scores' spread",
-    "radius": "radius: limit of a row's columns",
-    "width": "clip: limit of a row's residual",
-    "opened": "limits were widened: 1 yes, 0 no",
-    "weight": "mean weight of a row",
-}
-"""What looks record, in words; of 0.2's looks the latter ones."""
-_OF_FIT: Final = {
-    "complete_rows": "complete rows, as released",
-    "error_variance": "residual variance",
-    "ridge": "ridge that was added, in stored units",
-    "among": "columns that share the level of intervals",
-}
+_TRACE: Final = catalogue("trace.toml")
 Line = tuple[str, str, Any]
 
 
@@ -397,7 +377,7 @@ def _lines(result: Any) -> Iterator[Line]:
         )
         law = "bootstrap draws" if fit.interval_method == "bootstrap" else law
         yield "fit", f"law of p-values and intervals: {law}", fit.noise_degrees or math.nan
-        yield from _recorded("fit", fit if fit.ridged else replace(fit, ridge=None), _OF_FIT)
+        yield from _recorded("fit", fit if fit.ridged else replace(fit, ridge=None), _TRACE["fit"])
     elif hasattr(result, "selected"):
         return
     told = result if fit is None else fit
@@ -420,6 +400,6 @@ def _recorded(at: str, holder: Any, rules: Mapping[str, str]) -> Iterator[Line]:
 def _of_look(at: str, look: Any) -> Iterator[Line]:
     of, kind = "eps" if look.mechanism == "matrix-laplace" else "mu^2", getattr(look, "kind", "")
     yield at, f"share of {of}, {kind or look.mechanism}", look.share
-    limits = zip(_LIMITS[kind or "box"], getattr(look, "limits", ()), strict=True)
+    limits = zip(_TRACE["limits"][kind or "box"], getattr(look, "limits", ()), strict=True)
     yield from ((at, rule, limit) for rule, limit in limits)
-    yield from _recorded(at, look, _RECORDED)
+    yield from _recorded(at, look, _TRACE["look"])

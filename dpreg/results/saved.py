@@ -80,8 +80,7 @@ class Settled:
         """Raise an ArgumentError where the fields do not fit together."""
 
 
-@cache
-def fields_of(kind: type[Any]) -> Mapping[str, Any]:
+def _fields_of(kind: type[Any]) -> Mapping[str, Any]:
     """Return the type of each field of a dataclass, in their order.
 
     These are str, bool, int, float, Fraction, those above, tuples of one type, mappings of str,
@@ -89,6 +88,9 @@ def fields_of(kind: type[Any]) -> Mapping[str, Any]:
     """
     hints = get_type_hints(kind, include_extras=True)
     return {field.name: hints[field.name] for field in fields(kind)}
+
+
+fields_of: Final[Callable[[Any], Mapping[str, Any]]] = cache(_fields_of)
 
 
 def _mapped(hint: Any, value: Any, do: Callable[[Any, Any], Any]) -> Any:

@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 
 from dpreg.arrays import Floats
-from dpreg.errors import ArgumentError, NotReleased, shown
+from dpreg.errors import ArgumentError, NotReleased
+from dpreg.request import choice
 from dpreg.results import inference, plots
 from dpreg.results.base import with_names_of
 from dpreg.results.glm import GLMResults
@@ -231,11 +232,9 @@ class SelectionResults(OfFormula):
         ax : matplotlib Axes, optional
         """
         kind = kind or ("frequencies" if self.regression is None else "coefficients")
-        if kind == "frequencies":
+        if choice(kind, "kind", ("coefficients", "frequencies")) == "frequencies":
             return plots.frequencies(self, ax)
-        if kind == "coefficients":
-            return plots.coefficients(self._fitted("plot"), ax)
-        raise ArgumentError(f'kind must be "coefficients" or "frequencies", got {shown(kind)}')
+        return plots.coefficients(self._fitted("plot"), ax)
 
     def _series(self, values: Floats) -> pd.Series:
         return self.claim.marked(pd.Series(values, index=list(self.candidates)))

@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 from dpreg.arrays import Bools, Floats, Ints
-from dpreg.planning.pages import Columns, grid, plain
+from dpreg.planning.pages import Columns, grid, plain, words
 from dpreg.request import choice, count
 from dpreg.results.summary import Block, Facts, Grid, Paragraph, Printed, Summary
 
@@ -426,25 +426,10 @@ class SelectionStudy(Study):
     def summary(self) -> Summary:
         """Return the printable page of the study."""
         law, likeliest = self.law, self.law.probabilities.argmax(axis=0)
-        notes = [
-            Paragraph(
-                "Choices",
-                "P(same choice) is the chance of the model that minimises the same score without "
-                "noise; P(BIC's choice) that of least squares with BIC, which is "
-                f"{self.models[law.bic]} (R-squared {law.bic_rsquared:.3f}). Relative "
-                "R-squared is the expected one of the drawn model's constrained fit over that of "
-                "BIC's.",
-            )
-        ]
+        told = words("study-choices", model=self.models[law.bic], rsquared=law.bic_rsquared)
+        notes = [Paragraph("Choices", told)]
         if not self.exact:
-            notes.append(
-                Paragraph(
-                    "Draws",
-                    "The space is too large to list: chances are shares of "
-                    f"{law.draws} draws, with standard errors in frequency_errors and in the "
-                    "tables' se columns.",
-                )
-            )
+            notes.append(Paragraph("Draws", words("study-draws", draws=law.draws)))
         table = self.agreement.assign(
             relative=self.relative_rsquared["relative"],
             likeliest=[self.models[i] for i in likeliest],
@@ -520,19 +505,10 @@ class AdaptiveStudy(Study):
 
     def summary(self) -> Summary:
         """Return the printable page of the study."""
-        reading = Paragraph(
-            "Reading",
-            "The looks were made anew for each draw, with seeded noise of the law of a call. found "
-            "and useless: reported terms that least squares with BIC chooses on these rows "
-            f"({', '.join(self.bic) or 'none'}), and that it does not; in groups: terms of which "
-            "the looks show that one at least matters.",
-        )
+        told = words("study-looks", terms=", ".join(self.bic) or "none")
         cells = self.frequencies.map(share) + " (" + self.alternatives.map(share) + ")"
         title = "Share of draws that report each term, and that name it in a group (in brackets)"
-        table = (
-            self.outcomes,
-            _OUTCOMES,
-            "rrlrrrrr",
-            f"On average; BIC chooses {len(self.bic)} terms",
-        )
-        return self._page("Study of selection by looks", table, (title, cells), (reading,))
+        head = f"On average; BIC chooses {len(self.bic)} terms"
+        table = self.outcomes, _OUTCOMES, "rrlrrrrr", head
+        reading = [Paragraph("Reading", told)]
+        return self._page("Study of selection by looks", table, (title, cells), reading)

@@ -46,7 +46,7 @@ from dpreg.arrays import Bools, Floats, Ints
 from dpreg.errors import ArgumentError
 from dpreg.options import Amount, Amounts, Texts
 from dpreg.planning.facts import checked_fields, sized
-from dpreg.planning.pages import Columns, grid, plain
+from dpreg.planning.pages import Columns, grid, plain, words
 from dpreg.privacy.budget import exact
 from dpreg.privacy.mechanisms.choice import MECHANISMS
 from dpreg.privacy.protection import NEIGHBORS
@@ -472,12 +472,7 @@ class SimulationStudy(Printed):
         columns: Columns = {key: (key, plain) for key in varied}
         title = "The best penalty of each setting"
         best = grid(frame.head(_SHOWN), columns | _BEST, f"{sides}rrrr", title)
-        reading = Paragraph(
-            "Reading",
-            "P(right) is the chance that the drawn model is the true one, averaged over the "
-            "data sets; wide is the part of the tried penalties that reach nine tenths of it. "
-            "A bound that is observed is a leak: no budget pays for r = max |y|.",
-        )
+        reading = Paragraph("Reading", words("study-simulation"))
         cut = left_out(len(frame), _SHOWN, ".best")
         title = f"Simulation study: {self._beta}"
         return Summary(title, SIMULATED, (facts, best, reading, *cut))
