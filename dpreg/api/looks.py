@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Final, TypeAlias
 
@@ -99,7 +99,7 @@ class LinearModel:
         """Return T and t: coefficients of stored columns become T b + t."""
         return design.to_user_units(columns)
 
-    def formula(self, design: Design, columns: Sequence[int]) -> str:
+    def formula_of(self, design: Design, columns: Sequence[int]) -> str:
         """Write the formula of a model."""
         return formula_of(design, columns)
 
@@ -122,35 +122,26 @@ class LinearModel:
 
 
 @dataclass(frozen=True, slots=True)
-class FamilyModel:
+class FamilyModel(Model):
     """A model of a family: offsets and trials are stored columns without coefficients."""
 
-    model: Model
-    name: str
+    name: str = ""
     results: ClassVar[type[RegressionResults]] = GLMResults
     alone: ClassVar[bool] = True
 
-    @property
-    def known(self) -> tuple[str, ...]:
-        """Terms of the design that have no coefficients."""
-        return self.model.known
-
-    def described(self, design: Design) -> Described:
-        """Return what of the stored columns is what."""
-        return self.model.described(design)
+    @classmethod
+    def of(cls, model: Model, name: str) -> FamilyModel:
+        """Say of which family a model is."""
+        return cls(**{one.name: getattr(model, one.name) for one in fields(model)}, name=name)
 
     def family(self, design: Design) -> Family:
         """Return the family."""
         return family_of(self.name, design.response.hi)
 
-    def to_user_units(self, design: Design, columns: Sequence[int]) -> tuple[Floats, Floats]:
-        """Return T and t: coefficients of stored columns become T b + t."""
-        return self.model.to_user_units(design, columns)
-
-    def formula(self, design: Design, columns: Sequence[int]) -> str:
+    def formula_of(self, design: Design, columns: Sequence[int]) -> str:
         """Write the formula of a model as a caller of `dp_glm` would, without the offset."""
         right = formula_of(design, columns).partition("~")[2]
-        return f"{self.model.response} ~{right}"
+        return f"{self.response} ~{right}"
 
     def unit(self, design: Design) -> float:
         """Return what a stored coefficient is multiplied by, beside the column's own width."""
@@ -158,18 +149,18 @@ class FamilyModel:
 
     def told(self, design: Design, seen: Seen, found: Estimates, constant: bool) -> dict[str, Any]:
         """Return what a fit of this kind has of its own."""
-        model, offsets = self.model, self.model.places(design)[1]
+        offsets = self.places(design)[1]
         quasi = bool(getattr(seen.family, "quasi", False))
         dispersion = found.law.dispersion if found.law.release.shown else float("nan")
         return {
-            "design_formula": model.formula,
-            "endog_names": model.response,
+            "design_formula": self.formula,
+            "endog_names": self.response,
             "error_variance": dispersion if quasi else 1.0,
             "family": seen.family.name,
             "link": seen.family.link,
             "offset": None if not offsets else design.columns[offsets[0]].name,
-            "success": model.success,
-            "trials": model.trials,
+            "success": self.success,
+            "trials": self.trials,
             "converged": found.found.step < TUNING.longest / 2,
         }
 

@@ -191,7 +191,7 @@ def _glm(call: Arguments) -> Any:
     family = request.asked.family
     check = partial(read.check, family=family)
     context = Context.of(request, (reader, known), read.formula, read.design, check)
-    looks = Looks(context=context, model=FamilyModel(read, family), noise=request.noise)
+    looks = Looks(context=context, model=FamilyModel.of(read, family), noise=request.noise)
     return answered(request, reader, (looks,), call["budget"], f"dp_glm: {request.formula}")
 
 

@@ -82,7 +82,7 @@ def _select(call: Arguments) -> Any:
         known, read = asked.model(request.formula, known)
         if request.fit == "auto":
             request = replace(request, fit="fresh")
-        looks = ByLooks.of(request, (reader, known), FamilyModel(read, asked.family))
+        looks = ByLooks.of(request, (reader, known), FamilyModel.of(read, asked.family))
         return answered(request, reader, (looks,), ledger, label)
     paper = ByPaper(request=request, reader=reader, schema=known, shown=shown)
     if request.method not in ("auto", "adaptive"):
@@ -123,10 +123,9 @@ class ByLooks(Looks):
         if request.fit in ("auto", "fresh"):
             later = request.shares.get("fit", fresh_share(request.budget.delta))
         if isinstance(model, FamilyModel):
-            read = model.model
-            build = partial(read.design, keep=request.keep)
-            check = partial(read.check, family=model.name, call="dp_select")
-            context = Context.of(request, opened, read.formula, build, check)
+            build = partial(model.design, keep=request.keep)
+            check = partial(model.check, family=model.name, call="dp_select")
+            context = Context.of(request, opened, model.formula, build, check)
         else:
             build = partial(design_of, request)
             context = Context.of(request, opened, request.formula, build, counted=counted)
@@ -170,7 +169,7 @@ class ByLooks(Looks):
         chosen = [columns[place] for place in found.places]
         facts = replace(
             self.context.facts(design, account, table.reader),
-            formula=model.formula(design, chosen),
+            formula=model.formula_of(design, chosen),
             fit=request.fit or "fixed",
         )
         regression = None
@@ -190,7 +189,7 @@ class ByLooks(Looks):
         units = [model.unit(design) / design.columns[j].width for j in columns]
         fields |= {
             "columns": {name: at for name, at in columns_told if name not in model.known},
-            "selected_formula": model.formula(design, reported),
+            "selected_formula": model.formula_of(design, reported),
             "models": (fields["reported"],),
             "method": "adaptive",
             "mechanism": table.plan.mechanism,
@@ -211,13 +210,13 @@ class ByLooks(Looks):
             **fields
             | {
                 "formula": request.formula,
-                "response": model.model.response,
+                "response": model.response,
                 "notes": (*fields["notes"], *[_MOVING] * (not settled)),
                 "family": family.name,
                 "link": family.link,
                 "converged": settled,
-                "offset": model.model.offset,
-                "trials": model.model.trials,
+                "offset": model.offset,
+                "trials": model.trials,
             }
         )
 

@@ -29,16 +29,11 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from dpreg.api.select import ByLooks
+from dpreg.api.select import ByLooks, choose_by_looks
 from dpreg.arrays import MOMENT_BITS, Bools, Floats, Ints
-from dpreg.choice import choose
 from dpreg.errors import ArgumentError
 from dpreg.formula.design import Design, undeclared
-from dpreg.looks.described import Described
 from dpreg.looks.families import Linear
-from dpreg.looks.loop import laws_for_choice, look
-from dpreg.looks.plan import LookPlan
-from dpreg.looks.table import Table as LookTable
 from dpreg.moments import Moments, read_moments
 from dpreg.options import PCLS, Amount, Amounts, MethodLike, SchemaLike, Table, unpacked
 from dpreg.privacy.account import Account
@@ -284,21 +279,18 @@ def _fits(
 # ---- looks ---------------------------------------------------------------------------------------
 
 
-def study_looks(
-    studied: Studied, reader: Reader, settings: Sequence[tuple[SelectionRequest, LookPlan]]
-) -> AdaptiveStudy:
-    """Make the looks again and again under each setting, and choose from each.
+def study_looks(studied: Studied, ways: Sequence[ByLooks]) -> AdaptiveStudy:
+    """Make the looks of each setting again and again, and choose from each.
 
-    The reader's rows can be read again: three or four passes a draw.
+    The rows can be read again: three or four passes a draw.
     """
-    total = len(settings) * studied.draws
-    drawing = bar(total=total, unit=" draws", shown=studied.progress)
-    drawn, keys = [list[Outcome]() for _ in settings], []
-    for place, (request, plan) in enumerate(settings):
-        rng, budget = np.random.default_rng([studied.seed, place]), request.budget
-        keys.append((float(budget.eps), float(budget.delta), plan.mechanism))
+    drawing = bar(total=len(ways) * studied.draws, unit=" draws", shown=studied.progress)
+    drawn, keys = [list[Outcome]() for _ in ways], []
+    for place, way in enumerate(ways):
+        rng, budget = np.random.default_rng([studied.seed, place]), way.request.budget
+        keys.append((float(budget.eps), float(budget.delta), way.plan().mechanism))
         for _ in range(studied.draws):
-            drawn[place].append(_choose(request, plan, studied, reader, rng))
+            drawn[place].append(_choose(way, studied.space, rng))
             drawing.update()
     drawing.close()
     units = studied.best_by_bic()
@@ -309,21 +301,13 @@ def study_looks(
     return AdaptiveStudy(**studied.facts, settings=tuple(map(Setting, keys)), law=law)
 
 
-def _choose(
-    request: SelectionRequest,
-    plan: LookPlan,
-    studied: Studied,
-    reader: Reader,
-    rng: np.random.Generator,
-) -> Outcome:
+def _choose(way: ByLooks, space: Space, rng: np.random.Generator) -> Outcome:
     """Look once with seeded noise; return the terms found, those fitted, and those of groups."""
-    account, design = Account(request.protection, request.budget, rng), studied.design
-    opened = plan.open(account)
+    account = Account(way.request.protection, way.request.budget, rng)
+    opened = way.open(account)
     account.charge(None, "a study")
-    described = Described(tuple(range(1, len(design.columns))), levels=design.levels)
-    seen = look(LookTable(reader, design, described, opened), Linear())
-    alpha = float(request.false_inclusions)
-    choice = choose(laws_for_choice(seen), studied.space, false_inclusions=alpha)
+    alpha = float(way.request.false_inclusions)
+    choice = choose_by_looks(way.table(opened)[1], Linear(), space, alpha).choice
     return choice.found, choice.model, tuple(unit for group in choice.groups for unit in group)
 
 
@@ -461,7 +445,7 @@ def _selection_study(asked: Arguments) -> Any:
         way.refuses(reader.source.rows)
     space, (moments,) = settled[0].space(design), read_moments(reader, design)
     studied = Studied(request=first, design=design, space=space, moments=moments, **drawn)
-    return study_looks(studied, reader, [(way.request, way.plan()) for way in settled])
+    return study_looks(studied, settled)
 
 
 @answered_by(_selection_study)
