@@ -232,7 +232,12 @@ class Looks(Way):
             How the table has them.
         """
         context, reader, plan = self.context, self.context.reader, self.plan()
-        columns, once = plan.columns - 1, self._read_before()
+        columns, once = plan.columns - 1, ""
+        if reader.persons is not None and context.passes:
+            # What was brought together for bounds are some rows of each person: looks bring all.
+            reader.hold()
+            if not reader.rereadable:
+                once = "the rows can be read once, and bounds have to be bought of them"
         if once and (self.asked or self.model.alone):
             head = "data" if self.model.alone else 'method="adaptive"'
             raise DataError(f"{head}: {once}. Declare the bounds, or give a table that stays.")
@@ -256,20 +261,6 @@ class Looks(Way):
         if not short:
             reader.require(context.passes + plan.most)
         return short
-
-    def _read_before(self) -> str:
-        """Return why looks cannot bring all rows of a person; empty if they can.
-
-        Rows that were brought together for bounds are some of each person's: looks bring them
-        together once more.
-        """
-        reader = self.context.reader
-        if reader.persons is None or not self.context.passes:
-            return ""
-        reader.hold()
-        if reader.rereadable:
-            return ""
-        return "the rows can be read once, and bounds have to be bought of them"
 
     def open(self, account: Account) -> Opened:
         """Open the lines of the bounds and of the looks."""

@@ -74,6 +74,8 @@ class OLSRequest(FormulaRequest):
             method = "adaptive"
         if noise == "knorm" and _NOISES[method] is not PERTURBED_NOISES:
             raise ArgumentError('noise="knorm" is gone: use "matrix-laplace", or leave noise out.')
+        if method in ("ssp", "adassp") and told["budget"].delta == 0:
+            raise ArgumentError(f'method="{method}" needs delta above 0, such as delta=1e-6.')
         told["method"], told["noise"] = method, choice(noise, "noise", (*_NOISES[method], None))
         formula, offset = told["formula"], told["offset"]
         if offset is not None:
@@ -84,12 +86,6 @@ class OLSRequest(FormulaRequest):
         if told["weights"] is not None:
             formula, told["weights"] = with_term(formula, told["weights"], "weights")
         return {**told, "read": formula}
-
-    def check(self) -> None:
-        """Refuse noise that needs a delta without one."""
-        if self.method in ("ssp", "adassp") and self.budget.delta == 0:
-            raise ArgumentError(f'method="{self.method}" needs delta above 0, such as delta=1e-6.')
-        FormulaRequest.check(self)
 
     @property
     def remarks(self) -> tuple[str, ...]:
