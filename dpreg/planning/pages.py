@@ -29,33 +29,6 @@ Columns: TypeAlias = dict[str, tuple[str, str | Callable[[Any], str]]]
 """The columns of a table that are shown: their heads, and how their values are written."""
 _CLIPPED: Final = 0.02
 """A larger share of responses beyond their bounds is said to be one."""
-_ERRORS: Final[Columns] = {
-    "std err": ("std err", ".3g"),
-    "sampling": ("sampling\nerror", ".3g"),
-    "privacy": ("privacy\nnoise", ".3g"),
-    "without privacy": ("without\nprivacy", ".3g"),
-    "if skewed": ("if\nskewed", ".3g"),
-}
-_MEASURES: Final[Columns] = {
-    "coef": ("coef", ".4g"),
-    "least squares": ("least\nsquares", ".3g"),
-    "std err": ("private\nstd err", ".3g"),
-    "std err if skewed": ("if\nskewed", ".3g"),
-    "width": ("width", ".2f"),
-    "overlap": ("overlap", ".2f"),
-    "same decision": ("same\ndecision", ".2f"),
-    "power": ("power", ".2f"),
-}
-_EFFECTS: Final[Columns] = {
-    "effect": ("effect\n(scaled)", ".4g"),
-    "sd": ("sd\n(scaled)", ".3g"),
-}
-_CHANCE: Final[Columns] = {"chance": ("chance of\nbeing found", ".3f")}
-_GAINS: Final[Columns] = _EFFECTS | {"own": ("gain", ".4g"), "wanted": ("reach", ".4g")} | _CHANCE
-_FALLS: Final[Columns] = (
-    _EFFECTS | {"own": ("fall of\nRSS", ".4g"), "wanted": ("price", ".4g")} | _CHANCE
-)
-"""The columns of a page's tables: their heads, and how numbers are written."""
 _POINTS: Final = 25
 _MOST: Final = {"n": 1e18, "eps": 1e30}  # work: what `plan` takes
 _DASHES: Final = ("--", "-.", ":", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)))
@@ -67,9 +40,24 @@ def words(name: str, **numbers: Any) -> str:
     return str(catalogue("words.toml", "dpreg.planning")[name]).format(**numbers)
 
 
+def columns(name: str) -> Columns:
+    """Return the columns of a table, as ``words.toml`` has them."""
+    told = catalogue("words.toml", "dpreg.planning")["columns"][name]
+    return {key: (head, _FORMS.get(form, form)) for key, (head, form) in told.items()}
+
+
 def plain(value: Any) -> str:
     """Write a part of a setting."""
     return value if isinstance(value, str) else f"{value:g}"
+
+
+def share(value: float) -> str:
+    """Write a probability as the slides do: .85, or 1 and 0 where it rounds to them."""
+    text = f"{value:.3f}"
+    return {"1.000": "1", "0.000": "0"}.get(text, text.lstrip("0"))
+
+
+_FORMS: Final = {"plain": plain, "share": share}
 
 
 def report(plan: Any) -> Summary:
@@ -81,9 +69,9 @@ def report(plan: Any) -> Summary:
     if facts.chooses:
         blocks += _found(plan, kind)
     elif kind == "fit":
-        blocks.append(_table(plan.coefficients, _MEASURES))
+        blocks.append(_table(plan.coefficients, columns("measures")))
     if not (kind == "fit" or plan.errors.empty):
-        blocks.append(_table(plan.errors, _ERRORS))
+        blocks.append(_table(plan.errors, columns("errors")))
     if facts.chooses:
         told = {"Useless": f"{plan.useless:.3g} terms without an effect are expected."}
         blocks += _paragraphs(told | {"Rule": _rule(plan)})
@@ -178,7 +166,7 @@ def _found(plan: Any, kind: str) -> list[Block]:
         "chance": found.each,
     }
     table = pd.DataFrame(cells, index=list(told.names))
-    shown = _table(table, _GAINS if kind == "adaptive" else _FALLS, "term")
+    shown = _table(table, columns("gains" if kind == "adaptive" else "falls"), "term")
     more = {"all of them": found.all, "exactly them": found.right}
     last = tuple((name, "", "", "", "", f"{chance:.3f}") for name, chance in more.items())
     return [replace(shown, rows=(*shown.rows, *last))]

@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 from dpreg.arrays import Bools, Floats, Ints
-from dpreg.planning.pages import Columns, grid, plain, words
+from dpreg.planning.pages import Columns, columns, grid, plain, share, words
 from dpreg.request import choice, count
 from dpreg.results.summary import Block, Facts, Grid, Paragraph, Printed, Summary
 
@@ -51,29 +51,6 @@ def marked(frame: Frame, stamp: str = CURATOR_ONLY) -> Frame:
     """Return `frame` with the stamp in its ``attrs``."""
     frame.attrs["privacy"] = stamp
     return frame
-
-
-def share(value: float) -> str:
-    """Write a probability as the slides do: .85, or 1 and 0 where it rounds to them."""
-    text = f"{value:.3f}"
-    return {"1.000": "1", "0.000": "0"}.get(text, text.lstrip("0"))
-
-
-_AGREEMENT: Final[Columns] = {
-    "same score": ("P(same\nchoice)", share),
-    "bic": ("P(BIC's\nchoice)", share),
-    "relative": ("relative\nR-squared", ".3f"),
-    "likeliest": ("likeliest model", plain),
-    "chance": ("its P", share),
-}
-_OUTCOMES: Final[Columns] = {
-    "found": ("found", ".2f"),
-    "useless": ("useless", ".2f"),
-    "in groups": ("in\ngroups", ".2f"),
-    "same": ("P(BIC's)", share),
-    "relative R-squared": ("relative\nR2", ".3f"),
-}
-"""What a page shows of each setting, after what it is."""
 
 
 def left_out(rows: int, most: int, where: str) -> list[Paragraph]:
@@ -437,7 +414,7 @@ class SelectionStudy(Study):
         )
         return self._page(
             "Selection study",
-            (table, _AGREEMENT, "rrrlrrrlr", "Agreement and fit"),
+            (table, columns("agreement"), "rrrlrrrlr", "Agreement and fit"),
             ("Chance that the drawn model holds each term", self.frequencies.map(share)),
             notes,
         )
@@ -509,6 +486,6 @@ class AdaptiveStudy(Study):
         cells = self.frequencies.map(share) + " (" + self.alternatives.map(share) + ")"
         title = "Share of draws that report each term, and that name it in a group (in brackets)"
         head = f"On average; BIC chooses {len(self.bic)} terms"
-        table = self.outcomes, _OUTCOMES, "rrlrrrrr", head
+        table = self.outcomes, columns("outcomes"), "rrlrrrrr", head
         reading = [Paragraph("Reading", told)]
         return self._page("Study of selection by looks", table, (title, cells), reading)

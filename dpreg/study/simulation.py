@@ -46,7 +46,7 @@ from dpreg.arrays import Bools, Floats, Ints
 from dpreg.errors import ArgumentError
 from dpreg.options import Amount, Amounts, Texts
 from dpreg.planning.facts import checked_fields, sized
-from dpreg.planning.pages import Columns, grid, plain, words
+from dpreg.planning.pages import Columns, columns, grid, plain, words
 from dpreg.privacy.budget import exact
 from dpreg.privacy.mechanisms.choice import MECHANISMS
 from dpreg.privacy.protection import NEIGHBORS
@@ -65,7 +65,7 @@ from dpreg.running import bar
 from dpreg.selection.probabilities import panels, useless_term_penalty
 from dpreg.selection.scoring import candidates as constrained
 from dpreg.sources.reader import showing
-from dpreg.study.results import SIMULATED, left_out, marked, share
+from dpreg.study.results import SIMULATED, left_out, marked
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,12 +75,6 @@ OBSERVED: Final = "observed"
 KEYS: Final = ["n", "bound", "radius", "eps", "mechanism", "neighbors", "scale"]
 _MOST_COLUMNS: Final = 12  # work
 _NEAR: Final = 0.9  # by definition: of the best chance, where a penalty counts as one that does
-_BEST: Final[Columns] = {
-    "penalty/n": ("best\nphi/n", plain),
-    "right": ("P(right)", share),
-    "se": ("se", ".4f"),
-    "wide": ("wide", share),
-}
 _SHOWN: Final = 40
 """Settings of a page."""
 _TOGETHER: Final = 16  # work: data sets that one block-diagonal problem holds
@@ -469,9 +463,9 @@ class SimulationStudy(Printed):
             ),
         )
         sides = "".join("l" if isinstance(frame[key].iloc[0], str) else "r" for key in varied)
-        columns: Columns = {key: (key, plain) for key in varied}
+        keys: Columns = {key: (key, plain) for key in varied}
         title = "The best penalty of each setting"
-        best = grid(frame.head(_SHOWN), columns | _BEST, f"{sides}rrrr", title)
+        best = grid(frame.head(_SHOWN), keys | columns("best"), f"{sides}rrrr", title)
         reading = Paragraph("Reading", words("study-simulation"))
         cut = left_out(len(frame), _SHOWN, ".best")
         title = f"Simulation study: {self._beta}"
