@@ -57,6 +57,7 @@ from dpreg.privacy.noise import VectorNoise
 from dpreg.request import Arguments, checked, choice, count, defaults_of, optional, positive, truth
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.classic import ClassicResults
+from dpreg.results.notes import worded
 from dpreg.schema import Schema
 from dpreg.sources import LocalSource, as_source
 from dpreg.sources.base import find_column
@@ -271,10 +272,6 @@ _DOUBT: Final = 4
 _LONGEST: Final = Fraction(10**6)
 """Seconds of a time limit: waiting for a process counts in milliseconds, in 31 bits."""
 
-_BIAS: Final = (
-    "Intervals do not account for bias that remains in the blocks' estimates. A block on which the "
-    "estimator fails counts as the midpoint of the bounds."
-)
 _NEAR: Final = 4.0
 """Standard errors from the midpoint within which an aggregate lies at it."""
 _AT_MIDPOINT: Final = 1e-5
@@ -455,7 +452,7 @@ class Aggregate(Choices):
             claim=PrivacyClaim.of(account),
             notes=(
                 *self._failing(estimates, size),
-                _BIAS,
+                worded("bias"),
                 *self._empty_blocks(parted, known, counted),
             ),
         )
@@ -470,12 +467,8 @@ class Aggregate(Choices):
             near = max(_NEAR * error, _AT_MIDPOINT * half)
             if spread <= _NO_SPREAD * half and abs(one.value - middle) <= near:
                 found.append(name)
-        if not found:
-            return ()
-        return (
-            f"All or most blocks seem to count as the midpoint of the bounds of "
-            f"{', '.join(dict.fromkeys(found))}: does the estimator fail? Try it on made-up rows.",
-        )
+        names = ", ".join(dict.fromkeys(found))
+        return (worded("midpoints", names=names),) * bool(found)
 
     def _check_blocks(self, rows: int | None, lines: int) -> None:
         """Refuse, where n is public, more blocks than have two rows each on average."""
@@ -496,13 +489,8 @@ class Aggregate(Choices):
             doubtful = True
         else:
             doubtful = known < _DOUBT * math.sqrt(counted.noise.variance)
-        if not (grouped or doubtful):
-            return ()
         where = "in a group of few rows" if grouped else "unless rows are many times the blocks"
-        return (
-            "A block without rows counts as the midpoint of the bounds, which intervals do not "
-            f"account for: they are wrong {where}.",
-        )
+        return (worded("empty-blocks", where=where),) * (grouped or doubtful)
 
 
 def _check_count(counting: VectorNoise) -> None:

@@ -39,6 +39,7 @@ from dpreg.request import (
     settle_budget,
 )
 from dpreg.results.claim import LedgerPosition, PrivacyClaim, ReleaseRecord, minute
+from dpreg.results.notes import worded
 from dpreg.results.regression import RegressionResults
 from dpreg.running import restore_interrupts
 from dpreg.schema import Schema
@@ -441,8 +442,7 @@ def answered(
         found = noisy_rows(found, counted)
         bought = f"(counted with noise, at eps = {decimal_string(counted.cost.eps)})"
         has = f"has {bought} about"
-        told = f"The number of rows is private. Looks were taken for about {found:,} {bought}."
-        notes = (told,)
+        notes = (worded("rows-bought", rows=found, bought=bought),)
     reason = way.refuses(found, has)
     place = int(bool(reason))
     account.take(accounts[place])

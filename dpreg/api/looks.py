@@ -38,6 +38,7 @@ from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
 from dpreg.results.claim import ReleasedLook
 from dpreg.results.glm import GLMResults
+from dpreg.results.notes import worded
 from dpreg.results.regression import RegressionResults
 from dpreg.running import warn
 from dpreg.sources import LocalSource
@@ -50,10 +51,6 @@ know nothing of levels: their noise grows with the columns, and so does their ti
 At 500,000 rows of 100 levels both are as good."""
 _LOOKED_AT_PURELY = 40
 """The same at delta = 0, where looks have more noise."""
-_MARKED: Final = (
-    "Marked columns: 'wide' where much of the interval is a guess at what the release does not "
-    "show; no interval where the noise hides the column."
-)
 
 
 def formula_of(design: Design, columns: Sequence[int]) -> str:
@@ -395,5 +392,5 @@ def fitted(
         # Its own looks: after a choice those at the chosen columns, if there are any.
         releases=() if facts.fit == "same" else written(seen)[facts.fit == "fresh" :],
         among=None if among is None else len(among) - (0 in among),
-        notes=(*facts.notes, *([_MARKED] if found.marks and among is None else [])),
+        notes=(*facts.notes, *([worded("marked")] if found.marks and among is None else [])),
     )

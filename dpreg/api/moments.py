@@ -32,6 +32,7 @@ from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.noise import DRAWN
 from dpreg.privacy.proofs import layout
+from dpreg.results.notes import worded
 from dpreg.results.regression import RegressionResults
 from dpreg.running import warn
 from dpreg.sources import Chunk
@@ -312,17 +313,14 @@ class ByMoments(Way):
         """Fit by perturbed sufficient statistics: coefficients alone, without standard errors."""
         method, noise, scaled = self.method, self.noise or "analytic", rows.scaling
         params = release_sums(moments, part, method=method, noise=noise).params
-        notes = [f"{method} releases coefficients alone; method='gram' gives standard errors too."]
+        notes = [worded("coefficients-alone", method=method)]
         if scaled.affine:
             constant_first = scaled.unstandardise(params)
             stored = constant_first if 0 in rows.columns else constant_first[1:]
             transform, shift = rows.design.to_user_units(rows.columns)
             params = transform @ stored + shift
         else:
-            notes.append(
-                f"scaling {scaled.kind!r} divides each row by its own norm: the coefficients are "
-                "those of the scaled rows, not of the columns in their own units."
-            )
+            notes.append(worded("rows-of-norm-one", kind=scaled.kind))
         return _coefficients_alone(
             rows.design,
             rows.columns,
@@ -338,7 +336,7 @@ class ByMoments(Way):
 
     def noted(self, reason: str) -> tuple[str, ...]:
         """Say why looks were not taken."""
-        return (f'method="gram": {reason.rstrip(".")}.',)
+        return (worded("way", method="gram", reason=reason.rstrip(".")),)
 
 
 def _coefficients_alone(
@@ -358,12 +356,6 @@ def _coefficients_alone(
     )
 
 
-NO_ERRORS: Final = (
-    'No intervals are given: method="objective" spends all of eps on coefficients, and releases '
-    "no moments to tell their errors from. Intervals need "
-    'method="auto", and more rows or a larger eps where they would be wide.'
-)
-_PURE: Final = "delta was not needed, and is not spent."
 _MOST_CELLS: Final = 1 << 26
 """Cells of the rows that are held at once."""
 _LEAST_EPS: Final = Fraction(1, 2**30)
@@ -420,7 +412,7 @@ class ByObjective(Way):
         facts = context.facts(design, account, reader, notes)
         columns = columns_of(LinearModel(), design)
         to_user, shift = design.to_user_units(columns)
-        told = [NO_ERRORS] if facts.budget.delta == 0 else [NO_ERRORS, _PURE]
+        told = [worded("no-intervals"), *[worded("pure")] * (facts.budget.delta != 0)]
         return _coefficients_alone(
             design,
             columns,

@@ -32,6 +32,7 @@ from dpreg.request import (
     truth,
 )
 from dpreg.results.glm import GLMResults
+from dpreg.results.notes import worded
 from dpreg.results.regression import RegressionResults
 
 METHODS = ("auto", "adaptive", "gram", "objective", "ssp", "adassp")
@@ -90,18 +91,8 @@ class OLSRequest(FormulaRequest):
     @property
     def remarks(self) -> tuple[str, ...]:
         """What the arguments mean for a reader."""
-        found = []
-        if self.offset is not None:
-            found.append(
-                f"The model is of the response less the offset {self.offset}, and so are its "
-                "residual variance, R-squared and predictions: add the offset to these."
-            )
-        if self.weights is not None:
-            found.append(
-                f"Rows are weighted by {self.weights}, up to its declared bound. Errors allow for "
-                "any weights; the residual variance and R-squared are not released."
-            )
-        return tuple(found)
+        told = {"offset": self.offset, "weights": self.weights}
+        return tuple(worded(name, **{name: of}) for name, of in told.items() if of is not None)
 
     def check_weights(self, design: Design, unbounded: tuple[str, ...]) -> None:
         """Refuse weights without a public cap."""

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, Final, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -57,17 +57,13 @@ from dpreg.options import Amount, FamilyLike, MethodLike, Table, unpacked
 from dpreg.privacy.account import Account
 from dpreg.request import SHARES, Arguments, SelectionRequest
 from dpreg.results.claim import PrivacyClaim
+from dpreg.results.notes import worded
 from dpreg.results.selection import GLMSelectionResults, SelectionResults
 from dpreg.schema import Schema
 from dpreg.selection import run
 from dpreg.selection.run import design_of, prepare, space_of
 from dpreg.selection.space import Space, build_space
 from dpreg.sources.reader import Reader, showing
-
-_MOVING: Final = (
-    "The fit had not settled when terms were chosen: false_inclusions is not promised. It takes "
-    "more rows, or a larger eps."
-)
 
 
 def _select(call: Arguments) -> Any:
@@ -211,7 +207,7 @@ class ByLooks(Looks):
             | {
                 "formula": request.formula,
                 "response": model.response,
-                "notes": (*fields["notes"], *[_MOVING] * (not settled)),
+                "notes": (*fields["notes"], *[worded("still-moving")] * (not settled)),
                 "family": family.name,
                 "link": family.link,
                 "converged": settled,
@@ -312,21 +308,13 @@ class ByPaper(Way):
 
         Without coefficients the result's remarks say it.
         """
-        fit, note = self.request.fit, f'method="pcls": {reason.rstrip(".")}.'
+        fit, reason = self.request.fit, reason.rstrip(".")
+        note = worded("way", method="pcls", reason=reason)
         if fit != self.asked:
-            note += (
-                " Coefficients come from "
-                + {
-                    "split": 'rows that did not select the terms (fit="split").',
-                    "share": 'the same rows, with a share of eps (fit="share").',
-                }[str(fit)]
-            )
+            note += worded(f"way-fits-{fit}")
         if self.request.radius_source != "default" or fit is None:
             return (note,)
-        return note, (
-            "The radius is the default: where moduli of scaled coefficients add up to more, strong "
-            "terms shut each other out."
-        )
+        return note, worded("radius-by-default")
 
 
 def _fields(
@@ -445,14 +433,8 @@ def errors_of(choice: Choice, space: Space, units: Sequence[float]) -> dict[str,
 
 def hidden(choice: Choice) -> tuple[str, ...]:
     """Say how much of the columns the noise hides from a choice."""
-    unseen = choice.directions - choice.resolved
-    if not unseen:
-        return ()
-    return (
-        f"The noise hides {unseen} of {choice.directions} directions of the columns: terms along "
-        "them may be missing, and where strong effects lie along them false_inclusions is not "
-        "promised. It takes more rows, or a larger eps.",
-    )
+    every, unseen = choice.directions, choice.directions - choice.resolved
+    return (worded("hidden-directions", unseen=unseen, all=every),) * bool(unseen)
 
 
 @recorded(_select, OfFormula)

@@ -58,12 +58,13 @@ class Note:
     text: str
 
 
-def _text(name: str, **numbers: Any) -> str:
+def worded(name: str, **numbers: Any) -> str:
+    """Return a text of the catalogue."""
     return str(_NOTES[name]["text"]).format(**numbers)
 
 
 def _note(name: str, **numbers: Any) -> Note:
-    return Note(name, _NOTES[name].get("severe", False), _text(name, **numbers))
+    return Note(name, _NOTES[name].get("severe", False), worded(name, **numbers))
 
 
 def _stored(text: str) -> Note:
@@ -106,7 +107,7 @@ def steps(claim: PrivacyClaim) -> list[str]:
     told = [f"{spend.step}: {spend.note}" for spend in claim.spends if spend.note]
     long = [note for note in told if ";" in note]
     short = "; ".join(note for note in told if note not in long)
-    parts = [_text("parallel")] * any(spend.rows != "all" for spend in claim.spends)
+    parts = [worded("parallel")] * any(spend.rows != "all" for spend in claim.spends)
     return [*long, *[short] * bool(short), *parts]
 
 
@@ -135,7 +136,7 @@ def _of_errors(fit: Any, *, alone: bool) -> Told:
         return
     linear, given = fit.kind == "regression", bool(fit.conditional or fit.among)
     if has_errors(fit):
-        cut = _text("cut") if linear and fit.method == "staged" else ""
+        cut = worded("cut") if linear and fit.method == "staged" else ""
         if fit.conditional:
             yield _note("errors-given-the-choice", cut=cut)
         elif fit.among:
@@ -153,22 +154,22 @@ def _of_errors(fit: Any, *, alone: bool) -> Told:
     elif fit.looks and not linear and alone:
         yield _note("looks-at-scores")
     elif fit.looks and linear and has_errors(fit) and not given:
-        stretched = _text("stretched") if fit.looks[-1].stretch > 1 else ""
-        last = _text("alone") if _alone(fit) else ""
+        stretched = worded("stretched") if fit.looks[-1].stretch > 1 else ""
+        last = worded("alone") if _alone(fit) else ""
         yield _note("looks-at-moments", stretched=stretched, alone=last)
 
 
 def law(fit: Any) -> str:
     """Name the law of p-values and intervals: all of one fit follow one."""
     if fit.interval_method == "bootstrap":
-        return _text("law-bootstrap-ridged" if fit.ridged else "law-bootstrap")
+        return worded("law-bootstrap-ridged" if fit.ridged else "law-bootstrap")
     if fit.noise_degrees is None:
-        return _text("law-normal")
+        return worded("law-normal")
     if fit.method == "adaptive":
-        return _text("law-mixed", noise="privacy noise")
+        return worded("law-mixed", noise="privacy noise")
     if fit.kind == "glm":
-        return _text("law-mixed", noise="noise of pure eps")
-    return _text("law-mixed", noise="K-norm noise" if _alone(fit) else "matrix-Laplace noise")
+        return worded("law-mixed", noise="noise of pure eps")
+    return worded("law-mixed", noise="K-norm noise" if _alone(fit) else "matrix-Laplace noise")
 
 
 def _alone(fit: Any) -> bool:
@@ -184,7 +185,7 @@ def assumption(fit: Any) -> Note:
         return _note("robust" if fit.claim.person is None else "clustered")
     given = "."
     if fit.fit in ("split", "share", "fresh") and not (fit.conditional or fit.among):
-        given = _text(f"given-{fit.fit}")
+        given = worded(f"given-{fit.fit}")
     return _note("family-model" if fit.kind == "glm" else "linear-model", given=given)
 
 
