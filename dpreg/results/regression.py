@@ -28,7 +28,7 @@ from dpreg.columns import Boolean, ColumnType, Numeric
 from dpreg.errors import ArgumentError, NotReleased, shown
 from dpreg.formula.design import build_design
 from dpreg.paths import read_text
-from dpreg.results import contrast, inference, page, plots, tables
+from dpreg.results import contrast, inference, notes, page, plots, tables
 from dpreg.results.base import ERRORS_AS, NeverReleased, Released, WithErrors, WithoutRows
 from dpreg.results.claim import Look, ReleasedLook
 from dpreg.results.contrast import Constraints
@@ -334,14 +334,8 @@ class RegressionResults(WithErrors, OfFormula):
     @property
     def cov_kwds(self) -> dict[str, str]:
         """A description of `cov_params`."""
-        told = {
-            "HC": "The released spread of rows' scores, and the noise",
-            "cluster": "The released spread of persons' scores, and the noise",
-            "regression": "One residual variance, and the privacy noise",
-            "glm": "The spread of released scores, and the noise",
-        }
         how = self.kind if self.cov_type == "nonrobust" else self.cov_type
-        return {"description": f"{told[how]} by its public law."}
+        return {"description": notes.worded(f"covariance-{how}")}
 
     @property
     def use_t(self) -> bool:
