@@ -16,10 +16,10 @@ from matplotlib import pyplot
 
 from benchmarks._figures import figure, mechanism_table
 from dpreg import datasets
-from dpreg.api.study import selection_study
 from dpreg.errors import DatasetError
 from dpreg.options import PCLS
 from dpreg.study.results import SelectionStudy
+from dpreg.study.selection import selection_study
 from dpreg.study.simulation import OBSERVED
 
 PROSTATE = ("lcavol", "lweight", "age", "lcp", "lbph")

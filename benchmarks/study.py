@@ -8,7 +8,6 @@ minimum alone on scores made before, for one setting of the 64.
 from fractions import Fraction
 
 from dpreg import datasets
-from dpreg.api.study import selection_study
 from dpreg.privacy.mechanisms.choice import choose
 from dpreg.request import SelectionRequest
 from dpreg.schema import Schema
@@ -18,6 +17,7 @@ from dpreg.selection.run import design_of, prepare, space_of
 from dpreg.selection.scoring.problem import Problem
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader
+from dpreg.study.selection import selection_study
 
 from ._harness import Comparison, compare, show
 

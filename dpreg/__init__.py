@@ -8,7 +8,6 @@ from dpreg.api.classic import dp_mean, dp_quantile, dp_suffstats
 from dpreg.api.histogram import dp_histogram
 from dpreg.api.regression import dp_glm, dp_ols
 from dpreg.api.select import dp_select
-from dpreg.api.study import selection_study, simulation_study
 from dpreg.options import (
     PCLS,
     PCPL,
@@ -28,6 +27,8 @@ from dpreg.privacy.ledger import Ledger
 from dpreg.results.base import load
 from dpreg.results.report import write_report
 from dpreg.schema import Schema
+from dpreg.study.selection import selection_study
+from dpreg.study.simulation import simulation_study
 
 __all__ = [
     "PCLS",

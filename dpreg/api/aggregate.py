@@ -26,11 +26,12 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import cycle
-from typing import TYPE_CHECKING, Any, Final, Self, Unpack
+from typing import Any, Final, Self, Unpack
 
 import numpy as np
 import pandas as pd
@@ -43,36 +44,26 @@ from dpreg.arrays import Floats, Ints, Places
 from dpreg.columns import Boolean, Categorical, ColumnType, Unbounded
 from dpreg.errors import ArgumentError
 from dpreg.estimation import blocks as aggregate
-from dpreg.estimation.blocks import (
-    AGGREGATES,
-    Estimator,
-    Limits,
-    Rows,
-    block_values,
-    limits_of,
-    rows_of,
-    time_limits_work,
-)
+from dpreg.estimation.blocks import Estimator, Limits, Rows
 from dpreg.estimation.histogram import count_noise
 from dpreg.estimation.sums import Estimate
 from dpreg.formula.where import Where, where_of
 from dpreg.options import Amount, Bounds, Table
 from dpreg.privacy.account import Part
 from dpreg.privacy.budget import Budget
+from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.mechanisms.coins import block_seeds
 from dpreg.privacy.noise import VectorNoise
 from dpreg.request import Arguments, checked, choice, count, defaults_of, optional, positive, truth
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.classic import ClassicResults
+from dpreg.results.notes import worded
 from dpreg.schema import Schema
 from dpreg.sources import LocalSource, as_source
 from dpreg.sources.base import find_column
 from dpreg.sources.persons import COIN, Persons
 from dpreg.sources.reader import Reader, showing
 from dpreg.sources.table import mapping_source
-
-if TYPE_CHECKING:
-    from dpreg.privacy.ledger import Ledger
 
 _CLUSTERS: Final = ("dask", "dask_expr", "pyspark")
 
@@ -148,7 +139,8 @@ class BlockTable:
         if self.reader is None:
             return self.rows.count
         # A first part even where there is one more: a chunk may be a view of the caller's table.
-        parts = {name: [np.zeros(0, _cell_type(how))] for name, how in self.columns.items()}
+        coded = {name: isinstance(how, Categorical) for name, how in self.columns.items()}
+        parts = {n: [np.zeros(0, np.int32 if own else np.float64)] for n, own in coded.items()}
         coins, passing = [np.zeros(0)], [np.zeros(0, dtype=np.bool_)]
         for chunk in self.reader.chunks(self.columns, "rows"):
             for name, found in parts.items():
@@ -161,7 +153,7 @@ class BlockTable:
         frame = pd.DataFrame(
             {name: _column(self.columns[name], own) for name, own in cells.items()}
         )
-        self.held = rows_of(frame.iloc[:, 0] if self.one else frame)
+        self.held = aggregate.rows_of(frame.iloc[:, 0] if self.one else frame)
         if self.by_person:
             self.coins = np.concatenate(coins)
         self.labels = np.zeros(len(frame), dtype=np.int64)
@@ -225,7 +217,7 @@ def block_table(
                 "rows without columns, and schema declares columns: leave schema out; or give a "
                 "DataFrame or mapping, or for several files a glob, a folder, or a tuple of paths."
             )
-        return BlockTable(held=rows_of(data))
+        return BlockTable(held=aggregate.rows_of(data))
     if isinstance(data, pd.Series):
         name = data.name if isinstance(data.name, str) else "x"
         held = Reader(mapping_source({name: data}), progress)
@@ -268,11 +260,6 @@ def _check_without_columns(by: object, persons: object, where: object) -> None:
         raise ArgumentError("where tests columns of a DataFrame, mapping or table.")
 
 
-def _cell_type(how: ColumnType) -> type[np.generic]:
-    """Return the dtype in which chunks hold a column's cells."""
-    return np.int32 if isinstance(how, Categorical) else np.float64
-
-
 _COUNT_SHARE: Final = Fraction(1, 50)
 """The part of eps that buys the number of rows for the number of blocks, where it is private."""
 
@@ -285,10 +272,6 @@ _DOUBT: Final = 4
 _LONGEST: Final = Fraction(10**6)
 """Seconds of a time limit: waiting for a process counts in milliseconds, in 31 bits."""
 
-_BIAS: Final = (
-    "Intervals do not account for bias that remains in the blocks' estimates. A block on which the "
-    "estimator fails counts as the midpoint of the bounds."
-)
 _NEAR: Final = 4.0
 """Standard errors from the midpoint within which an aggregate lies at it."""
 _AT_MIDPOINT: Final = 1e-5
@@ -341,7 +324,7 @@ class Aggregate(Choices):
     limits : Limits
     """
 
-    aggregation: str = checked(choice, AGGREGATES)
+    aggregation: str = checked(choice, aggregate.AGGREGATES)
     blocks: int | None = checked(optional, _blocks_of)
     correct_bias: bool = checked(truth)
     timeout: float | None = checked(optional, _seconds)
@@ -357,7 +340,7 @@ class Aggregate(Choices):
     @classmethod
     def settled(cls, told: dict[str, Any], call: Arguments) -> dict[str, Any]:
         """Name the numbers that the estimator returns, by their bounds."""
-        told["names"], told["limits"] = limits_of(call["bounds"])
+        told["names"], told["limits"] = aggregate.limits_of(call["bounds"])
         return told
 
     def steps(
@@ -469,7 +452,7 @@ class Aggregate(Choices):
             claim=PrivacyClaim.of(account),
             notes=(
                 *self._failing(estimates, size),
-                _BIAS,
+                worded("bias"),
                 *self._empty_blocks(parted, known, counted),
             ),
         )
@@ -484,12 +467,8 @@ class Aggregate(Choices):
             near = max(_NEAR * error, _AT_MIDPOINT * half)
             if spread <= _NO_SPREAD * half and abs(one.value - middle) <= near:
                 found.append(name)
-        if not found:
-            return ()
-        return (
-            f"All or most blocks seem to count as the midpoint of the bounds of "
-            f"{', '.join(dict.fromkeys(found))}: does the estimator fail? Try it on made-up rows.",
-        )
+        names = ", ".join(dict.fromkeys(found))
+        return (worded("midpoints", names=names),) * bool(found)
 
     def _check_blocks(self, rows: int | None, lines: int) -> None:
         """Refuse, where n is public, more blocks than have two rows each on average."""
@@ -510,13 +489,8 @@ class Aggregate(Choices):
             doubtful = True
         else:
             doubtful = known < _DOUBT * math.sqrt(counted.noise.variance)
-        if not (grouped or doubtful):
-            return ()
         where = "in a group of few rows" if grouped else "unless rows are many times the blocks"
-        return (
-            "A block without rows counts as the midpoint of the bounds, which intervals do not "
-            f"account for: they are wrong {where}.",
-        )
+        return (worded("empty-blocks", where=where),) * (grouped or doubtful)
 
 
 def _check_count(counting: VectorNoise) -> None:
@@ -536,7 +510,7 @@ def _aggregate(call: Arguments) -> ClassicResults:
     asked, estimator = Aggregate.of(call), call["estimator"]
     if not callable(estimator):
         raise ArgumentError("estimator must be callable: it takes a block and returns numbers.")
-    if asked.timeout is not None and not time_limits_work():
+    if asked.timeout is not None and sys.platform == "win32":
         raise ArgumentError("timeout needs processes that can be forked: leave it out on Windows.")
     persons = Persons.of(asked.protection, asked.seed)
     table = block_table(
@@ -545,7 +519,7 @@ def _aggregate(call: Arguments) -> ClassicResults:
     steps = asked.steps(table, call["budget"])
     blocks_of = next(steps)
     while True:
-        values = block_values(
+        values = aggregate.block_values(
             estimator,
             table.rows,
             blocks_of.rows,

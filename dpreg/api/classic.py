@@ -10,41 +10,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack
+from typing import Any, Final, TypeAlias, Unpack
 
 import numpy as np
 
+from dpreg.api import inputs
 from dpreg.api.arguments import OfColumns
 from dpreg.api.context import recorded
-from dpreg.api.inputs import (
-    Bought,
-    Choices,
-    Columns,
-    Grouped,
-    Pair,
-    columns_of,
-    estimate_fields,
-    fraction_of,
-)
+from dpreg.api.inputs import Bought, Choices, Columns
 from dpreg.arrays import Floats, Ints
 from dpreg.errors import ArgumentError
-from dpreg.estimation import sums
-from dpreg.estimation.histogram import (
-    Quantile,
-    candidate_grid,
-    check_eps,
-    count_noise,
-    private_quantile,
-)
-from dpreg.estimation.sums import (
-    FAMILIES,
-    family_estimates,
-    mean_estimates,
-    sufficient_statistics,
-)
+from dpreg.estimation import histogram, sums
 from dpreg.options import Amount, Amounts, Cells, Table
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget
+from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.noise import VectorNoise
 from dpreg.privacy.ranks import RANK_UNIT, cell_counts
 from dpreg.request import Arguments, checked, choice
@@ -52,26 +32,23 @@ from dpreg.results import inference
 from dpreg.results.classic import ClassicResults
 from dpreg.sources import Integers
 
-if TYPE_CHECKING:
-    from dpreg.privacy.ledger import Ledger
-
 
 def _mean(call: Arguments) -> ClassicResults:
-    columns = columns_of(call, Choices.of(call))
+    columns = inputs.columns_of(call, Choices.of(call))
     released, fields = _sums(columns, 2, call["budget"], "mean")
     rows, bounds = columns.public_rows, columns.pairs
-    estimates = [one for line in released for one in mean_estimates(line, bounds, rows)]
-    told = estimate_fields(estimates, columns.bounds)
+    estimates = [one for line in released for one in sums.mean_estimates(line, bounds, rows)]
+    told = inputs.estimate_fields(estimates, columns.bounds)
     return ClassicResults(statistic="mean", names=columns.names, **told, **fields)
 
 
 def _suffstats(call: Arguments) -> ClassicResults:
     choices = Choices.of(call)
-    family = str(choice(call["family"], "family", tuple(FAMILIES)))
-    chosen = FAMILIES[family]
+    family = str(choice(call["family"], "family", tuple(sums.FAMILIES)))
+    chosen = sums.FAMILIES[family]
     if family == "bernoulli" and call["bounds"] is None and call["schema"] is None:
         call = {**call, "bounds": (0, 1)}
-    columns = columns_of(call, choices)
+    columns = inputs.columns_of(call, choices)
     for name, (lo, hi) in columns.bounds.items():
         if lo < chosen.lowest or hi > chosen.highest:
             raise ArgumentError(
@@ -82,15 +59,17 @@ def _suffstats(call: Arguments) -> ClassicResults:
         raise ArgumentError('family="bernoulli" needs bounds=(0, 1).')
     released, fields = _sums(columns, chosen.degree, call["budget"], f"{family} statistics")
     rows, bounds = columns.public_rows, columns.pairs
-    estimates = [e for line in released for e in family_estimates(family, line, bounds, rows)]
+    estimates = [e for line in released for e in sums.family_estimates(family, line, bounds, rows)]
     several = columns.names if len(columns.names) > 1 else ()
     statistics = ("n", "sum x", "sum x^2")[: 1 + chosen.degree]
     return ClassicResults(
         statistic=family,
         names=_spread_names(several, chosen.parameters),
-        sufficient=np.array([v for line in released for v in sufficient_statistics(line, bounds)]),
+        sufficient=np.array(
+            [v for line in released for v in sums.sufficient_statistics(line, bounds)]
+        ),
         sufficient_names=_spread_names(several, statistics),
-        **estimate_fields(estimates, columns.bounds),
+        **inputs.estimate_fields(estimates, columns.bounds),
         **fields,
     )
 
@@ -121,7 +100,7 @@ def _sums(
     return released, {"counts": counts, **columns.fields(account, fitted.mechanism)}
 
 
-def _summed(bounds: Mapping[str, Pair], groups: int, grouped: Grouped) -> Integers:
+def _summed(bounds: Mapping[str, inputs.Pair], groups: int, grouped: inputs.Grouped) -> Integers:
     """Add up count, sums and sums of squares of each group's rows."""
     rows = (
         (np.column_stack([sums.to_grid(chunk[name], *pair) for name, pair in bounds.items()]), at)
@@ -251,12 +230,12 @@ def _quantiles(q: Any, name: str) -> tuple[Fraction, ...]:
     texts = [one for one in asked if isinstance(one, str) and one is not q]
     if not _IN_NUMBERS.issuperset("".join(texts)):  # a column of labels may stand here
         raise ArgumentError("q must hold numbers, not text.")
-    return tuple(fraction_of(one, name) for one in asked)
+    return tuple(inputs.fraction_of(one, name) for one in asked)
 
 
 def _level(alpha: object, name: str) -> float:
     """Return the level of the intervals."""
-    return inference.level(float(fraction_of(alpha, name)))
+    return inference.level(float(inputs.fraction_of(alpha, name)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,13 +258,13 @@ class QuantileRequest(Choices):
 
 def _quantile(call: Arguments) -> ClassicResults:
     request = QuantileRequest.of(call)
-    columns = columns_of(call, request)
+    columns = inputs.columns_of(call, request)
     account = request.account()
     counting, parts = _opened(request, account, columns)
     account.charge(call["budget"], f"dp_quantile: {', '.join(columns.names)}")
-    grids = {name: candidate_grid(*columns.bounds[name]) for name in columns.names}
+    grids = {name: histogram.candidate_grid(*columns.bounds[name]) for name in columns.names}
     counted = _cells(columns, grids)
-    found: list[Quantile] = []
+    found: list[histogram.Quantile] = []
     most = columns.public_rows
     for line in range(columns.lines):
         for name in columns.names:
@@ -297,7 +276,7 @@ def _quantile(call: Arguments) -> ClassicResults:
             if most is not None:
                 number = min(number, float(most))
             found += [
-                private_quantile(
+                histogram.private_quantile(
                     cell,
                     grids[name],
                     share,
@@ -318,7 +297,7 @@ def _quantile(call: Arguments) -> ClassicResults:
         lower=np.array([one.lower for one in found]),
         upper=np.array([one.upper for one in found]),
         alpha=request.alpha,
-        **estimate_fields([one.estimate for one in found], columns.bounds),
+        **inputs.estimate_fields([one.estimate for one in found], columns.bounds),
         **columns.fields(account, "permute-and-flip"),
     )
 
@@ -335,10 +314,10 @@ def _opened(
     whole, known = request.budget.eps, columns.complete
     count_eps = Fraction(0) if known else whole * _COUNT_SHARE
     each = Budget((whole - count_eps) / (len(request.shares) * several))
-    check_eps(each.eps, request.protection, grouped=grouped)
+    histogram.check_eps(each.eps, request.protection, grouped=grouped)
     counting = None
     if not known:
-        noise = count_noise(
+        noise = histogram.count_noise(
             columns.lines * several,
             cost=Budget(count_eps / several),
             protection=request.protection,
@@ -368,7 +347,7 @@ def _cells(columns: Columns, grids: dict[str, Floats]) -> dict[str, Ints]:
     return {name: part.reshape(columns.lines, -1) for name, part in zip(grids, parts, strict=True)}
 
 
-def _counted(grids: Mapping[str, Floats], groups: int, grouped: Grouped) -> Integers:
+def _counted(grids: Mapping[str, Floats], groups: int, grouped: inputs.Grouped) -> Integers:
     """Count each column's values in the cells of its grid, group by group."""
     counted = {name: np.zeros((groups, grid.size), dtype=np.int64) for name, grid in grids.items()}
     for chunk, labels in grouped:

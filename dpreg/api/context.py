@@ -39,6 +39,7 @@ from dpreg.request import (
     settle_budget,
 )
 from dpreg.results.claim import LedgerPosition, PrivacyClaim, ReleaseRecord, minute
+from dpreg.results.notes import worded
 from dpreg.results.regression import RegressionResults
 from dpreg.running import restore_interrupts
 from dpreg.schema import Schema
@@ -207,11 +208,6 @@ class CallFacts:
     notes: tuple[str, ...] = ()
     whole: bool = False
 
-    @property
-    def claim(self) -> PrivacyClaim:
-        """What the result claims, once all is drawn."""
-        return replace(PrivacyClaim.of(self.account), whole=self.whole)
-
 
 def released(
     kind: type[_Fit], design: Design, columns: Sequence[int], facts: CallFacts, **fitted: Any
@@ -232,7 +228,7 @@ def released(
         "center": design.center,
         "bounds": facts.bounds,
         "passes": facts.passes,
-        "claim": facts.claim,
+        "claim": PrivacyClaim.of(facts.account, whole=facts.whole),
         "notes": facts.notes,
     }
     return kind(**(public | fitted))
@@ -306,11 +302,7 @@ class Context:
         if not isinstance(request, SelectionRequest):
             check_known_rows(reader, public, columns=len(trial.columns))
         if "bounds" in request.shares and not unbounded:
-            raise ArgumentError(
-                "shares names bounds, which this call does not need."
-                if isinstance(request, SelectionRequest)
-                else "shares may name 'bounds', where the schema leaves some out."
-            )
+            raise ArgumentError("shares names bounds, which this call does not need.")
         share = request.shares.get("bounds", SHARES["bounds"]) if unbounded else Fraction(0)
         return cls(
             request=request,
@@ -424,11 +416,12 @@ def answered(
     count : Fraction
         The part of eps that buys a private number of rows, where it decides.
     """
-    account, rows = request.account(), known_rows(reader, request)
+    account, public = request.account(), request.protection.n_is_public
+    rows = reader.source.rows if public else None
     reason = ways[0].refuses(rows)
     way = ways[bool(reason)]
     decides = not reason and len(ways) > 1 and rows is None
-    if not decides or not (count or request.protection.n_is_public):
+    if not decides or not (count or public):
         opened = way.open(account)
         bounds.announce(opened[0])
         way.announce(rows)
@@ -449,18 +442,12 @@ def answered(
         found = noisy_rows(found, counted)
         bought = f"(counted with noise, at eps = {decimal_string(counted.cost.eps)})"
         has = f"has {bought} about"
-        told = f"The number of rows is private. Looks were taken for about {found:,} {bought}."
-        notes = (told,)
+        notes = (worded("rows-bought", rows=found, bought=bought),)
     reason = way.refuses(found, has)
     place = int(bool(reason))
     account.take(accounts[place])
     ways[place].announce(found)
     return ways[place].answer(both[place], account, ways[1].noted(reason) if reason else notes)
-
-
-def known_rows(reader: Reader, request: Request) -> int | None:
-    """Return how many rows there are, where that is public and known without a pass."""
-    return reader.source.rows if request.protection.n_is_public else None
 
 
 def open_table(

@@ -13,21 +13,13 @@ from typing import Any, Final, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from dpreg.api import inputs
 from dpreg.api.arguments import OfColumns
 from dpreg.api.context import recorded
-from dpreg.api.inputs import (
-    Bought,
-    Choices,
-    Columns,
-    Grouped,
-    columns_of,
-    fraction_of,
-    group_codes,
-)
+from dpreg.api.inputs import Bought, Choices, Columns
 from dpreg.columns import SIZES, Boolean, Categorical, fit
 from dpreg.errors import ArgumentError, shown
 from dpreg.estimation import histogram
-from dpreg.estimation.histogram import fine_bins
 from dpreg.options import Amount, Bins, Cells, Table
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
@@ -54,13 +46,15 @@ class Partition:
     def place(self, values: NDArray[Any]) -> NDArray[np.int64]:
         """Return the bin of each value (levels: of their codes or truths); -1 where it has none."""
         if self.edges is None:
-            return group_codes(values)
+            return inputs.group_codes(values)
         found = np.searchsorted(self.edges, values, "right") - 1
         inside = np.clip(found, 0, self.size - 1)
         return np.where(np.isnan(values), -1, inside).astype(np.int64)
 
 
-def _binned(name: str, bins: Partition, groups: int, pooled: bool, grouped: Grouped) -> Integers:
+def _binned(
+    name: str, bins: Partition, groups: int, pooled: bool, grouped: inputs.Grouped
+) -> Integers:
     """Count rows by group, or `pooled`, and bin; the number of rows in neither comes last."""
     placed = (
         (bins.place(chunk[name]), np.minimum(labels, 0) if pooled else labels)
@@ -129,7 +123,7 @@ _COUNT_SHARE: Final = Fraction(1, 50)
 class HistogramRequest(Choices):
     """What a caller of `dp_histogram` chose."""
 
-    width_share: Fraction = checked(fraction_of)
+    width_share: Fraction = checked(inputs.fraction_of)
 
 
 def _histogram(call: Arguments) -> HistogramResults:
@@ -139,7 +133,7 @@ def _histogram(call: Arguments) -> HistogramResults:
         if call["bounds"] is not None:
             raise ArgumentError("edges are bounds already: leave bounds out.")
         call = {**call, "bounds": (float(edges[0]), float(edges[-1]))}
-    columns = columns_of(call, request, levels_allowed=True)
+    columns = inputs.columns_of(call, request, levels_allowed=True)
     if len(columns.names) != 1:
         raise ArgumentError("dp_histogram takes one column: call it once for each.")
     bins = fixed_bins(columns, call["bins"], edges)
@@ -212,7 +206,7 @@ def _private_bins(
     width, rows = bought.noise, float(columns.rows)
     if counted is not None:
         rows = float(columns.rows + counted.draw(1)[0])
-    fine = equal_bins(columns, fine_bins(max(rows, 1.0), width.eps))
+    fine = equal_bins(columns, histogram.fine_bins(max(rows, 1.0), width.eps))
     *counts, _ = columns.total(partial(_binned, columns.names[0], fine, 1, True), "bin width")
     drawn = bought.draw(fine.size)
     noisy = np.array([float(c + z) for c, z in zip(counts, drawn, strict=True)])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Final, TypeAlias
 
@@ -38,14 +38,19 @@ from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
 from dpreg.results.claim import ReleasedLook
 from dpreg.results.glm import GLMResults
+from dpreg.results.notes import worded
 from dpreg.results.regression import RegressionResults
 from dpreg.running import warn
+from dpreg.sources import LocalSource
+from dpreg.sources.reader import Reader
 
 _WIDE: Final = 400  # work: columns beyond which "auto" does not look to choose
-_MARKED: Final = (
-    "Marked columns: 'wide' where much of the interval is a guess at what the release does not "
-    "show; no interval where the noise hides the column."
-)
+_LOOKED_AT = 100
+"""Columns of a factor from which on one release, level by level, does better than looks, which
+know nothing of levels: their noise grows with the columns, and so does their time, with the cube.
+At 500,000 rows of 100 levels both are as good."""
+_LOOKED_AT_PURELY = 40
+"""The same at delta = 0, where looks have more noise."""
 
 
 def formula_of(design: Design, columns: Sequence[int]) -> str:
@@ -91,7 +96,7 @@ class LinearModel:
         """Return T and t: coefficients of stored columns become T b + t."""
         return design.to_user_units(columns)
 
-    def formula(self, design: Design, columns: Sequence[int]) -> str:
+    def formula_of(self, design: Design, columns: Sequence[int]) -> str:
         """Write the formula of a model."""
         return formula_of(design, columns)
 
@@ -114,35 +119,26 @@ class LinearModel:
 
 
 @dataclass(frozen=True, slots=True)
-class FamilyModel:
+class FamilyModel(Model):
     """A model of a family: offsets and trials are stored columns without coefficients."""
 
-    model: Model
-    name: str
+    name: str = ""
     results: ClassVar[type[RegressionResults]] = GLMResults
     alone: ClassVar[bool] = True
 
-    @property
-    def known(self) -> tuple[str, ...]:
-        """Terms of the design that have no coefficients."""
-        return self.model.known
-
-    def described(self, design: Design) -> Described:
-        """Return what of the stored columns is what."""
-        return self.model.described(design)
+    @classmethod
+    def of(cls, model: Model, name: str) -> FamilyModel:
+        """Say of which family a model is."""
+        return cls(**{one.name: getattr(model, one.name) for one in fields(model)}, name=name)
 
     def family(self, design: Design) -> Family:
         """Return the family."""
         return family_of(self.name, design.response.hi)
 
-    def to_user_units(self, design: Design, columns: Sequence[int]) -> tuple[Floats, Floats]:
-        """Return T and t: coefficients of stored columns become T b + t."""
-        return self.model.to_user_units(design, columns)
-
-    def formula(self, design: Design, columns: Sequence[int]) -> str:
+    def formula_of(self, design: Design, columns: Sequence[int]) -> str:
         """Write the formula of a model as a caller of `dp_glm` would, without the offset."""
         right = formula_of(design, columns).partition("~")[2]
-        return f"{self.model.response} ~{right}"
+        return f"{self.response} ~{right}"
 
     def unit(self, design: Design) -> float:
         """Return what a stored coefficient is multiplied by, beside the column's own width."""
@@ -150,19 +146,18 @@ class FamilyModel:
 
     def told(self, design: Design, seen: Seen, found: Estimates, constant: bool) -> dict[str, Any]:
         """Return what a fit of this kind has of its own."""
-        model, offsets = self.model, self.model.places(design)[1]
+        offsets = self.places(design)[1]
         quasi = bool(getattr(seen.family, "quasi", False))
         dispersion = found.law.dispersion if found.law.release.shown else float("nan")
         return {
-            "design_formula": model.formula,
-            "endog_names": model.response,
+            "design_formula": self.formula,
+            "endog_names": self.response,
             "error_variance": dispersion if quasi else 1.0,
-            "explained": None,
             "family": seen.family.name,
             "link": seen.family.link,
             "offset": None if not offsets else design.columns[offsets[0]].name,
-            "success": model.success,
-            "trials": model.trials,
+            "success": self.success,
+            "trials": self.trials,
             "converged": found.found.step < TUNING.longest / 2,
         }
 
@@ -234,7 +229,12 @@ class Looks(Way):
             How the table has them.
         """
         context, reader, plan = self.context, self.context.reader, self.plan()
-        columns, once = plan.columns - 1, self._read_before()
+        columns, once = plan.columns - 1, ""
+        if reader.persons is not None and context.passes:
+            # What was brought together for bounds are some rows of each person: looks bring all.
+            reader.hold()
+            if not reader.rereadable:
+                once = "the rows can be read once, and bounds have to be bought of them"
         if once and (self.asked or self.model.alone):
             head = "data" if self.model.alone else 'method="adaptive"'
             raise DataError(f"{head}: {once}. Declare the bounds, or give a table that stays.")
@@ -258,20 +258,6 @@ class Looks(Way):
         if not short:
             reader.require(context.passes + plan.most)
         return short
-
-    def _read_before(self) -> str:
-        """Return why looks cannot bring all rows of a person; empty if they can.
-
-        Rows that were brought together for bounds are some of each person's: looks bring them
-        together once more.
-        """
-        reader = self.context.reader
-        if reader.persons is None or not self.context.passes:
-            return ""
-        reader.hold()
-        if reader.rereadable:
-            return ""
-        return "the rows can be read once, and bounds have to be bought of them"
 
     def open(self, account: Account) -> Opened:
         """Open the lines of the bounds and of the looks."""
@@ -304,6 +290,20 @@ class Looks(Way):
         return fitted(self.model, design, columns_of(self.model, design), seen, facts)
 
 
+def too_wide(design: Design, cost: Budget) -> str:
+    """Return why a factor is too wide to be looked at in stages; empty if none is. Public."""
+    most = _LOOKED_AT if cost.delta else _LOOKED_AT_PURELY
+    wide = max((t for t in design.terms if t.exclusive), key=lambda t: len(t.columns), default=None)
+    if wide is None or len(wide.columns) < most:
+        return ""
+    return f"{wide.name} has so many levels that one look, level by level, has less noise"
+
+
+def can_hold(reader: Reader) -> bool:
+    """Return whether this process reads the table's rows itself, all of them."""
+    return isinstance(reader.source, LocalSource) and reader.persons is None
+
+
 _KEPT = (
     "limits",
     "information",
@@ -326,15 +326,9 @@ def written(seen: Seen) -> tuple[ReleasedLook, ...]:
         limits=(),
         information=seen.box.cells,
         information_sd=float(np.max(seen.box.noise_sd)),
-        score=np.zeros(0),
-        score_sd=0.0,
-        middle=np.zeros((0, 0)),
-        middle_sd=0.0,
-        trace=0.0,
         whitening=np.eye(size),
         offset=np.zeros(size),
         center=np.zeros(size + 1),
-        weight=1.0,
     )
     later = (
         ReleasedLook(
@@ -395,9 +389,8 @@ def fitted(
         method="adaptive",
         noise=seen.plan.mechanism,
         noise_degrees=seen.plan.degrees,
-        scaling="box",
         # Its own looks: after a choice those at the chosen columns, if there are any.
         releases=() if facts.fit == "same" else written(seen)[facts.fit == "fresh" :],
         among=None if among is None else len(among) - (0 in among),
-        notes=(*facts.notes, *([_MARKED] if found.marks and among is None else [])),
+        notes=(*facts.notes, *([worded("marked")] if found.marks and among is None else [])),
     )

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.api.context import CallFacts, Context, Opened, Way, exclusive_groups, released
-from dpreg.api.looks import LinearModel, columns_of
+from dpreg.api.looks import LinearModel, can_hold, columns_of
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
 from dpreg.estimation.few import PASSES, few_fit, open_few
@@ -32,18 +32,12 @@ from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.noise import DRAWN
 from dpreg.privacy.proofs import layout
+from dpreg.results.notes import worded
 from dpreg.results.regression import RegressionResults
 from dpreg.running import warn
-from dpreg.sources import Chunk, LocalSource
-from dpreg.sources.reader import Reader
+from dpreg.sources import Chunk
 
 _MANY_LEVELS: Final = 20
-_LOOKED_AT = 100
-"""Columns of a factor from which on one release, level by level, does better than looks, which
-know nothing of levels: their noise grows with the columns, and so does their time, with the cube.
-At 500,000 rows of 100 levels both are as good."""
-_LOOKED_AT_PURELY = 40
-"""The same at delta = 0, where looks have more noise."""
 
 
 def joint_fit(
@@ -96,22 +90,12 @@ def joint_fit(
         error_df=fit.df_resid if facts.rows is not None else None,
         method="gram",
         noise=noisy.mechanism,
-        scaling="box",
         ridged=fit.ridged,
         ridge=fit.ridge if fit.ridged else None,
         interval_method=fit.interval_method,
         interval_draws=fit.draws,
         weak=weak if fit.ridged else {},
     )
-
-
-def too_wide(design: Design, cost: Budget) -> str:
-    """Return why a factor is too wide to be looked at in stages; empty if none is. Public."""
-    most = _LOOKED_AT if cost.delta else _LOOKED_AT_PURELY
-    wide = max((t for t in design.terms if t.exclusive), key=lambda t: len(t.columns), default=None)
-    if wide is None or len(wide.columns) < most:
-        return ""
-    return f"{wide.name} has so many levels that one look, level by level, has less noise"
 
 
 def _by_levels(
@@ -329,17 +313,14 @@ class ByMoments(Way):
         """Fit by perturbed sufficient statistics: coefficients alone, without standard errors."""
         method, noise, scaled = self.method, self.noise or "analytic", rows.scaling
         params = release_sums(moments, part, method=method, noise=noise).params
-        notes = [f"{method} releases coefficients alone; method='gram' gives standard errors too."]
+        notes = [worded("coefficients-alone", method=method)]
         if scaled.affine:
             constant_first = scaled.unstandardise(params)
             stored = constant_first if 0 in rows.columns else constant_first[1:]
             transform, shift = rows.design.to_user_units(rows.columns)
             params = transform @ stored + shift
         else:
-            notes.append(
-                f"scaling {scaled.kind!r} divides each row by its own norm: the coefficients are "
-                "those of the scaled rows, not of the columns in their own units."
-            )
+            notes.append(worded("rows-of-norm-one", kind=scaled.kind))
         return _coefficients_alone(
             rows.design,
             rows.columns,
@@ -355,7 +336,7 @@ class ByMoments(Way):
 
     def noted(self, reason: str) -> tuple[str, ...]:
         """Say why looks were not taken."""
-        return (f'method="gram": {reason.rstrip(".")}.',)
+        return (worded("way", method="gram", reason=reason.rstrip(".")),)
 
 
 def _coefficients_alone(
@@ -371,27 +352,14 @@ def _coefficients_alone(
         covariance=np.full((len(columns), len(columns)), np.nan),
         sampling_errors=unknown,
         privacy_errors=unknown,
-        error_variance=None,
-        explained=None,
         **told,
     )
 
 
-NO_ERRORS: Final = (
-    'No intervals are given: method="objective" spends all of eps on coefficients, and releases '
-    "no moments to tell their errors from. Intervals need "
-    'method="auto", and more rows or a larger eps where they would be wide.'
-)
-_PURE: Final = "delta was not needed, and is not spent."
 _MOST_CELLS: Final = 1 << 26
 """Cells of the rows that are held at once."""
 _LEAST_EPS: Final = Fraction(1, 2**30)
 """Of a row: with less, noise that fits in no float would be asked for."""
-
-
-def can_hold(reader: Reader) -> bool:
-    """Return whether this process reads the table's rows itself, all of them."""
-    return isinstance(reader.source, LocalSource) and reader.persons is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -444,7 +412,7 @@ class ByObjective(Way):
         facts = context.facts(design, account, reader, notes)
         columns = columns_of(LinearModel(), design)
         to_user, shift = design.to_user_units(columns)
-        told = [NO_ERRORS] if facts.budget.delta == 0 else [NO_ERRORS, _PURE]
+        told = [worded("no-intervals"), *[worded("pure")] * (facts.budget.delta != 0)]
         return _coefficients_alone(
             design,
             columns,
@@ -454,7 +422,6 @@ class ByObjective(Way):
             error_df=None if facts.rows is None else max(count - len(columns), 1.0),
             method="objective",
             noise=DRAWN,
-            scaling="box",
             notes=(*facts.notes, *told),
         )
 

@@ -9,8 +9,8 @@ from typing import Any, Unpack
 
 from dpreg.api.arguments import OfFormula
 from dpreg.api.context import Context, Way, answered, open_table, recorded
-from dpreg.api.looks import FamilyModel, LinearModel, Looks
-from dpreg.api.moments import ByMoments, ByObjective, can_hold, too_wide
+from dpreg.api.looks import FamilyModel, LinearModel, Looks, can_hold, too_wide
+from dpreg.api.moments import ByMoments, ByObjective
 from dpreg.errors import ArgumentError, SchemaError, shown
 from dpreg.estimation.perturbed import PERTURBED_NOISES
 from dpreg.estimation.scaling import SCALINGS
@@ -32,6 +32,7 @@ from dpreg.request import (
     truth,
 )
 from dpreg.results.glm import GLMResults
+from dpreg.results.notes import worded
 from dpreg.results.regression import RegressionResults
 
 METHODS = ("auto", "adaptive", "gram", "objective", "ssp", "adassp")
@@ -74,6 +75,8 @@ class OLSRequest(FormulaRequest):
             method = "adaptive"
         if noise == "knorm" and _NOISES[method] is not PERTURBED_NOISES:
             raise ArgumentError('noise="knorm" is gone: use "matrix-laplace", or leave noise out.')
+        if method in ("ssp", "adassp") and told["budget"].delta == 0:
+            raise ArgumentError(f'method="{method}" needs delta above 0, such as delta=1e-6.')
         told["method"], told["noise"] = method, choice(noise, "noise", (*_NOISES[method], None))
         formula, offset = told["formula"], told["offset"]
         if offset is not None:
@@ -85,27 +88,11 @@ class OLSRequest(FormulaRequest):
             formula, told["weights"] = with_term(formula, told["weights"], "weights")
         return {**told, "read": formula}
 
-    def check(self) -> None:
-        """Refuse noise that needs a delta without one."""
-        if self.method in ("ssp", "adassp") and self.budget.delta == 0:
-            raise ArgumentError(f'method="{self.method}" needs delta above 0, such as delta=1e-6.')
-        FormulaRequest.check(self)
-
     @property
     def remarks(self) -> tuple[str, ...]:
         """What the arguments mean for a reader."""
-        found = []
-        if self.offset is not None:
-            found.append(
-                f"The model is of the response less the offset {self.offset}, and so are its "
-                "residual variance, R-squared and predictions: add the offset to these."
-            )
-        if self.weights is not None:
-            found.append(
-                f"Rows are weighted by {self.weights}, up to its declared bound. Errors allow for "
-                "any weights; the residual variance and R-squared are not released."
-            )
-        return tuple(found)
+        told = {"offset": self.offset, "weights": self.weights}
+        return tuple(worded(name, **{name: of}) for name, of in told.items() if of is not None)
 
     def check_weights(self, design: Design, unbounded: tuple[str, ...]) -> None:
         """Refuse weights without a public cap."""
@@ -191,7 +178,7 @@ def _glm(call: Arguments) -> Any:
     family = request.asked.family
     check = partial(read.check, family=family)
     context = Context.of(request, (reader, known), read.formula, read.design, check)
-    looks = Looks(context=context, model=FamilyModel(read, family), noise=request.noise)
+    looks = Looks(context=context, model=FamilyModel.of(read, family), noise=request.noise)
     return answered(request, reader, (looks,), call["budget"], f"dp_glm: {request.formula}")
 
 
@@ -205,7 +192,7 @@ class _Adaptive(Looks):
         if not self.asked and (reason := too_wide(context.trial, context.cost)):
             return reason
         reason = Looks.refuses(self, rows, has)
-        again = reader.persons is None and can_hold(reader) and reader.rereadable
+        again = can_hold(reader) and reader.rereadable
         if reason and again and context.trial.has_intercept and self.noise is None:
             reason += ' method="objective" gives nearer coefficients, without intervals'
         return reason

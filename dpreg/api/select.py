@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, Final, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -56,17 +56,14 @@ from dpreg.looks.table import Table as LookTable
 from dpreg.options import Amount, FamilyLike, MethodLike, Table, unpacked
 from dpreg.privacy.account import Account
 from dpreg.request import SHARES, Arguments, SelectionRequest
+from dpreg.results.claim import PrivacyClaim
+from dpreg.results.notes import worded
 from dpreg.results.selection import GLMSelectionResults, SelectionResults
 from dpreg.schema import Schema
 from dpreg.selection import run
 from dpreg.selection.run import design_of, prepare, space_of
 from dpreg.selection.space import Space, build_space
 from dpreg.sources.reader import Reader, showing
-
-_MOVING: Final = (
-    "The fit had not settled when terms were chosen: false_inclusions is not promised. It takes "
-    "more rows, or a larger eps."
-)
 
 
 def _select(call: Arguments) -> Any:
@@ -81,7 +78,7 @@ def _select(call: Arguments) -> Any:
         known, read = asked.model(request.formula, known)
         if request.fit == "auto":
             request = replace(request, fit="fresh")
-        looks = ByLooks.of(request, (reader, known), FamilyModel(read, asked.family))
+        looks = ByLooks.of(request, (reader, known), FamilyModel.of(read, asked.family))
         return answered(request, reader, (looks,), ledger, label)
     paper = ByPaper(request=request, reader=reader, schema=known, shown=shown)
     if request.method not in ("auto", "adaptive"):
@@ -122,10 +119,9 @@ class ByLooks(Looks):
         if request.fit in ("auto", "fresh"):
             later = request.shares.get("fit", fresh_share(request.budget.delta))
         if isinstance(model, FamilyModel):
-            read = model.model
-            build = partial(read.design, keep=request.keep)
-            check = partial(read.check, family=model.name, call="dp_select")
-            context = Context.of(request, opened, read.formula, build, check)
+            build = partial(model.design, keep=request.keep)
+            check = partial(model.check, family=model.name, call="dp_select")
+            context = Context.of(request, opened, model.formula, build, check)
         else:
             build = partial(design_of, request)
             context = Context.of(request, opened, request.formula, build, counted=counted)
@@ -169,7 +165,7 @@ class ByLooks(Looks):
         chosen = [columns[place] for place in found.places]
         facts = replace(
             self.context.facts(design, account, table.reader),
-            formula=model.formula(design, chosen),
+            formula=model.formula_of(design, chosen),
             fit=request.fit or "fixed",
         )
         regression = None
@@ -189,17 +185,11 @@ class ByLooks(Looks):
         units = [model.unit(design) / design.columns[j].width for j in columns]
         fields |= {
             "columns": {name: at for name, at in columns_told if name not in model.known},
-            "selected_formula": model.formula(design, reported),
+            "selected_formula": model.formula_of(design, reported),
             "models": (fields["reported"],),
             "method": "adaptive",
             "mechanism": table.plan.mechanism,
             "engine": "tests",
-            "radius": None,
-            "radius_source": "none",
-            "penalty": "auto",
-            "phi": None,
-            "psi": None,
-            "sigma2": None,
             "alternatives": tuple(tuple(space.units[u] for u in group) for group in choice.groups),
             "levels": dict(zip(space.units, map(float, choice.levels), strict=True)),
             "best": named(design, space, choice.model),
@@ -216,13 +206,13 @@ class ByLooks(Looks):
             **fields
             | {
                 "formula": request.formula,
-                "response": model.model.response,
-                "notes": (*fields["notes"], *[_MOVING] * (not settled)),
+                "response": model.response,
+                "notes": (*fields["notes"], *[worded("still-moving")] * (not settled)),
                 "family": family.name,
                 "link": family.link,
                 "converged": settled,
-                "offset": model.model.offset,
-                "trials": model.model.trials,
+                "offset": model.offset,
+                "trials": model.trials,
             }
         )
 
@@ -318,21 +308,13 @@ class ByPaper(Way):
 
         Without coefficients the result's remarks say it.
         """
-        fit, note = self.request.fit, f'method="pcls": {reason.rstrip(".")}.'
+        fit, reason = self.request.fit, reason.rstrip(".")
+        note = worded("way", method="pcls", reason=reason)
         if fit != self.asked:
-            note += (
-                " Coefficients come from "
-                + {
-                    "split": 'rows that did not select the terms (fit="split").',
-                    "share": 'the same rows, with a share of eps (fit="share").',
-                }[str(fit)]
-            )
+            note += worded(f"way-fits-{fit}")
         if self.request.radius_source != "default" or fit is None:
             return (note,)
-        return note, (
-            "The radius is the default: where moduli of scaled coefficients add up to more, strong "
-            "terms shut each other out."
-        )
+        return note, worded("radius-by-default")
 
 
 def _fields(
@@ -366,7 +348,7 @@ def _fields(
         "clip": request.clip,
         "center": design.center,
         "bounds": facts.bounds,
-        "claim": facts.claim,
+        "claim": PrivacyClaim.of(facts.account, whole=facts.whole),
     }
 
 
@@ -451,14 +433,8 @@ def errors_of(choice: Choice, space: Space, units: Sequence[float]) -> dict[str,
 
 def hidden(choice: Choice) -> tuple[str, ...]:
     """Say how much of the columns the noise hides from a choice."""
-    unseen = choice.directions - choice.resolved
-    if not unseen:
-        return ()
-    return (
-        f"The noise hides {unseen} of {choice.directions} directions of the columns: terms along "
-        "them may be missing, and where strong effects lie along them false_inclusions is not "
-        "promised. It takes more rows, or a larger eps.",
-    )
+    every, unseen = choice.directions, choice.directions - choice.resolved
+    return (worded("hidden-directions", unseen=unseen, all=every),) * bool(unseen)
 
 
 @recorded(_select, OfFormula)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from dpreg.errors import ArgumentError, DatasetError, shown
+from dpreg.results import catalogue
 from dpreg.schema import Schema
 
 
@@ -51,23 +53,17 @@ class Dataset:
         return f"<Dataset: {rows:,} {kind}, {columns} columns. {self.source}>"
 
 
-_FILES = {
-    "prostate.csv": (
-        "505aab4ce3164af8367d98e74390cd45c42b53c5e436b13635a8aa524d0fdcb4",
-        "the data of Hastie, Tibshirani & Friedman, The Elements of Statistical Learning "
-        "(hastie.su.domains/ElemStatLearn)",
-    ),
-    "kc_house.csv.gz": (
-        "e6464e04c4e665594150232ccc7195079cec96a5686679e62338503fdaef145b",
-        "the data set 'House Sales in King County, USA' (OpenML 42092, also on Kaggle)",
-    ),
-}
-"""Of each file that is not dpreg's to ship: its SHA-256, and where it is to be had."""
+def _known(name: str, data: pd.DataFrame | None = None, *, simulated: bool = False) -> Dataset:
+    """Return a data set with its public facts; its rows are those of its file, or given."""
+    facts = catalogue("sets.toml", "dpreg.datasets")[name]
+    rows = pd.read_csv(_path(facts)) if data is None else data
+    schema = Schema.from_any(facts["schema"])
+    return Dataset(rows, schema, facts["formula"], facts["source"], simulated)
 
 
-def _path(name: str) -> Path:
+def _path(facts: Mapping[str, str]) -> Path:
     """Find a file that is not dpreg's to ship, and make sure that it is the right one."""
-    sha256, source = _FILES[name]
+    name, sha256, source = facts["file"], facts["sha256"], facts["from"]
     folder = os.environ.get("DPREG_DATA", "")
     if not folder:
         raise DatasetError(
@@ -110,25 +106,7 @@ def load_prostate() -> Dataset:
     of 7 to 150 g (``lweight``), patients of 40 to 80 years, Gleason scores of 2 to 10,
     antigen of 0.4 to 400 ng/ml (``lpsa``). Amounts below detection are coded ``log(0.25)``.
     """
-    return Dataset(
-        data=pd.read_csv(_path("prostate.csv")),
-        schema=Schema(
-            {
-                "lcavol": (-1.5, 4),
-                "lweight": (2, 5),
-                "age": (40, 80),
-                "lbph": (-1.5, 2.5),
-                "svi": (0, 1),
-                "lcp": (-1.5, 3),
-                "gleason": (2, 10),
-                "pgg45": (0, 100),
-                "lpsa": (-1, 6),
-                "train": bool,
-            }
-        ),
-        formula="lpsa ~ lcavol + lweight + age + lcp + lbph",
-        source="Stamey et al. (1989), as in The Elements of Statistical Learning.",
-    )
+    return _known("prostate")
 
 
 def load_kc_house() -> Dataset:
@@ -151,36 +129,7 @@ def load_kc_house() -> Dataset:
     and counts of rooms have round bounds that hold all but unusual houses, which are clipped.
     ``zipcode`` is a label, and is left undeclared.
     """
-    return Dataset(
-        data=pd.read_csv(_path("kc_house.csv.gz")),
-        schema=Schema(
-            {
-                "price": (0, 2_000_000),
-                "bedrooms": (0, 10),
-                "bathrooms": (0, 8),
-                "sqft_living": (0, 8_000),
-                "sqft_lot": (0, 100_000),
-                "floors": (1, 4),
-                "waterfront": (0, 1),
-                "view": (0, 4),
-                "condition": (1, 5),
-                "grade": (1, 13),
-                "sqft_above": (0, 8_000),
-                "sqft_basement": (0, 4_000),
-                "yr_built": (1900, 2015),
-                "yr_renovated": (0, 2015),
-                "lat": (47.1, 47.8),
-                "long": (-122.6, -121.3),
-                "sqft_living15": (0, 8_000),
-                "sqft_lot15": (0, 100_000),
-            }
-        ),
-        formula=(
-            "price ~ bedrooms + bathrooms + sqft_living + sqft_lot + floors + waterfront"
-            " + view + condition + grade + yr_built + lat + long"
-        ),
-        source="House sales in King County, Washington, 2014-2015, from public county records.",
-    )
+    return _known("kc_house")
 
 
 def load_randhie() -> Dataset:
@@ -215,28 +164,7 @@ def load_randhie() -> Dataset:
     """
     from statsmodels.datasets import randhie  # slow to import, and seldom needed
 
-    return Dataset(
-        data=pd.DataFrame(randhie.load_pandas().data),
-        schema=Schema(
-            {
-                "mdvis": (0, 20),
-                "lncoins": (0, 5),
-                "idp": (0, 1),
-                "lpi": (0, 8),
-                "fmde": (0, 8.3),
-                "physlm": (0, 1),
-                "disea": (0, 60),
-                "hlthg": (0, 1),
-                "hlthf": (0, 1),
-                "hlthp": (0, 1),
-            }
-        ),
-        formula="mdvis ~ lncoins + idp + lpi + fmde + physlm + disea + hlthg + hlthf + hlthp",
-        source=(
-            "RAND Health Insurance Experiment, as in Cameron & Trivedi (2005), "
-            "from statsmodels.datasets.randhie."
-        ),
-    )
+    return _known("randhie", pd.DataFrame(randhie.load_pandas().data))
 
 
 # Sales of the nine counties, small ones joined; the first is the reference. Shares, centres and
@@ -313,25 +241,4 @@ def make_bay_area(n: int = 235_760, *, seed: int = 0) -> Dataset:
             "county": np.take(np.array(_COUNTIES), county),
         }
     )
-    return Dataset(
-        data=data,
-        schema=Schema(
-            {
-                "price": (105, 905),
-                "bsqft": (0, 3_000),
-                "lsqft": (0, 50_000),
-                "time": (2003, 2006),
-                "lat": (36.9, 38.9),
-                "long": (-123.6, -121.2),
-                "age": (0, 120),
-                "nbr": (0, 10),
-                "county": list(_COUNTIES),
-            }
-        ),
-        formula="price ~ bsqft + lsqft + time + lat + long + age + nbr + county",
-        source=(
-            "SIMULATED house sales, not real data: only the columns are those of the San "
-            "Francisco Bay Area sales in Lei et al. (2018)."
-        ),
-        simulated=True,
-    )
+    return _known("bay_area", data, simulated=True)

@@ -127,15 +127,15 @@ import gc
 import math
 import multiprocessing
 import random
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from multiprocessing.connection import Connection
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.random import mtrand
+from numpy.random import Generator, mtrand
 from numpy.typing import NDArray
 
 from dpreg.arrays import Floats, Places
@@ -145,6 +145,8 @@ from dpreg.errors import ArgumentError, SchemaError
 from dpreg.estimation import sums
 from dpreg.estimation.sums import Coding, Estimate, mean_estimates
 from dpreg.estimation.tuning import TUNING
+from dpreg.privacy.account import Part
+from dpreg.privacy.budget import Budget
 from dpreg.privacy.ledger.handle import unnoted
 from dpreg.privacy.mechanisms.choice import noise_scale
 from dpreg.privacy.mechanisms.coins import assign_blocks, groups_of_coins
@@ -152,14 +154,6 @@ from dpreg.privacy.noise import VectorNoise
 from dpreg.privacy.protection import Protection, Transformation
 from dpreg.privacy.ranks import RANK_UNIT, cell_counts, choose_rank, fixed_range
 from dpreg.running import silenced
-
-if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
-
-    from numpy.random import Generator
-
-    from dpreg.privacy.account import Part
-    from dpreg.privacy.budget import Budget
 
 
 def start(seed: int) -> None:
@@ -437,11 +431,6 @@ def _in_time(work: Callable[[], Floats], size: int, timeout: float) -> Floats:
 def _child(work: Callable[[], Floats], send: Connection) -> None:
     gc.freeze()  # what was garbage before the fork may wait for threads that are not here
     send.send_bytes(np.ascontiguousarray(work()).tobytes())
-
-
-def time_limits_work() -> bool:
-    """Return whether processes can be forked here."""
-    return sys.platform != "win32"
 
 
 AGGREGATES: Final = ("auto", "winsorized", "mean")

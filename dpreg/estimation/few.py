@@ -41,10 +41,10 @@ private empirical risk minimization.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from scipy.special import ndtr
@@ -65,10 +65,6 @@ from dpreg.privacy.noise import (
     part_noise,
     scales_noise,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 PASSES: Final = 3  # by definition
 """How often the rows are read: for the sums, and for each minimum."""

@@ -46,33 +46,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
+from typing import Any, Final, Protocol, TypeAlias, cast
 
 import numpy as np
+from numpy.random import Generator
 from scipy.sparse import csr_array
 
 from dpreg.arrays import Floats, Places
 from dpreg.errors import ArgumentError, shown
 from dpreg.estimation.tuning import TUNING
+from dpreg.privacy import proofs
+from dpreg.privacy.account import Part
 from dpreg.privacy.balls import float_above
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.gaussian import discrete_sigma
 from dpreg.privacy.look_noise import box_response_weight, matrix_laplace_scales, response_share
 from dpreg.privacy.mechanisms.additive import gaussian_noise, laplace_noise, laplace_variance
 from dpreg.privacy.mechanisms.wishart import degrees, wishart_noise
-from dpreg.privacy.proofs import (
-    CELL_UNITS,
-    Triangle,
-    layout,
-    sensitivity_l1,
-    sensitivity_l2_squared,
-)
+from dpreg.privacy.proofs import CELL_UNITS, Triangle
 from dpreg.privacy.protection import NOISES, Protection, Stability
-
-if TYPE_CHECKING:
-    from numpy.random import Generator
-
-    from dpreg.privacy.account import Part
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -193,7 +185,7 @@ def release_gram(
     -------
     NoisyGram
     """
-    triangle = layout(columns, exclusive)
+    triangle = proofs.layout(columns, exclusive)
     places = (*triangle.columns, len(moments.cells) - (not rest_of))
     if any(column >= places[-1] for column in triangle.columns):
         raise ArgumentError("columns must be z indices below the response's")
@@ -271,7 +263,7 @@ def _touches(triangle: Triangle) -> Places:
 def _gaussian_plan(triangle: Triangle, cost: Budget, protection: Protection) -> _Plan:
     """Discrete Gaussian noise, the response's cells weighted."""
     weight = box_response_weight(triangle)
-    squared = CELL_UNITS**2 * sensitivity_l2_squared(triangle, protection, weight)
+    squared = CELL_UNITS**2 * proofs.sensitivity_l2_squared(triangle, protection, weight)
     # As for k times the cells, so that j of a person's k rows cost j/k of eps (`in_parallel`).
     cells = len(triangle.cells) * protection.contributions
     sigma = discrete_sigma(squared, cells, cost.eps, cost.delta, largest_weight=weight)
@@ -298,7 +290,7 @@ def _divided(sigma: float, squared_weight: int) -> float:
 
 def _laplace_plan(triangle: Triangle, cost: Budget, protection: Protection) -> _Plan:
     """Discrete Laplace noise, calibrated by the L1 sensitivity."""
-    moved = sensitivity_l1(triangle, protection)
+    moved = proofs.sensitivity_l1(triangle, protection)
     scale = float_above(max(moved * CELL_UNITS / cost.eps, _LEAST_SCALE))
     size = len(triangle.cells)
     sds = (math.sqrt(laplace_variance(scale)),) * size
@@ -316,7 +308,7 @@ def _matrix_laplace_plan(triangle: Triangle, cost: Budget, protection: Protectio
     whole = triangle
     if not triangle.intercept:
         groups = [[triangle.columns[i] for i in group] for group in triangle.groups]
-        whole = layout((0, *triangle.columns), groups)
+        whole = proofs.layout((0, *triangle.columns), groups)
     ahead = len(whole.columns) - len(triangle.columns)
     squared_norm = whole.dimension - 1
     scales = matrix_laplace_scales(

@@ -95,7 +95,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from scipy.special import erfcx, ndtr
@@ -103,15 +103,12 @@ from scipy.special import erfcx, ndtr
 from dpreg.arrays import Floats, Ints
 from dpreg.estimation.sums import Estimate, share_errors
 from dpreg.estimation.tuning import TUNING
+from dpreg.privacy.account import Part
+from dpreg.privacy.budget import Budget
 from dpreg.privacy.mechanisms.choice import noise_scale
 from dpreg.privacy.noise import VectorNoise, fit_noise, offered
-from dpreg.privacy.protection import ScoreRange, VectorChange
+from dpreg.privacy.protection import Protection, ScoreRange, VectorChange
 from dpreg.privacy.ranks import RANK_UNIT, choose_rank, rank_range
-
-if TYPE_CHECKING:
-    from dpreg.privacy.account import Part
-    from dpreg.privacy.budget import Budget
-    from dpreg.privacy.protection import Protection
 
 _FINE: Final = (12, 24, 36, 48, 60, 120, 180, 240, 360, 720, 840, 1260, 1680, 2520, 5040)  # work
 _NAMED: Final = 6  # by definition

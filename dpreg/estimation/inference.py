@@ -98,7 +98,6 @@ from scipy.special import ndtri
 from dpreg.arrays import Floats, Places
 from dpreg.estimation.gram import NoisyGram
 from dpreg.estimation.tuning import TUNING
-from dpreg.privacy.proofs import Triangle
 
 _CELLS_AT_ONCE: Final = 2_000_000
 """Redrawn cells in memory at once."""
@@ -587,8 +586,10 @@ def independent_noise(variance: Floats, beta: Floats) -> Floats:
 
 def equation_noise(noisy: NoisyGram, beta: Floats) -> Floats:
     """Return C = Cov(E_full (beta, -1)), shape (d + 1, d + 1); see the module."""
-    extended, variance = np.append(beta, -1.0), noisy.noise_sd**2
-    cov, shared = independent_noise(variance, beta), _shared(noisy.triangle)
+    extended, variance, triangle = np.append(beta, -1.0), noisy.noise_sd**2, noisy.triangle
+    # Places a whose cells (0, a) and (a, a) are one draw.
+    grouped = [place for group in triangle.groups for place in group] * triangle.intercept
+    cov, shared = independent_noise(variance, beta), np.array(grouped, dtype=np.intp)
     draw = variance[shared, shared]
     cov[shared, shared] += 2 * draw * extended[0] * extended[shared]
     cov[0, shared] += draw * extended[shared] ** 2
@@ -599,12 +600,6 @@ def equation_noise(noisy: NoisyGram, beta: Floats) -> Floats:
 def noise_norm(variance: Floats) -> float:
     """Return nu, the public estimate of the spectral norm of noise of these (d, d) variances."""
     return 2 * float(np.sqrt(variance.sum(axis=1).max(initial=0.0)))
-
-
-def _shared(triangle: Triangle) -> Places:
-    """Places a whose cells (0, a) and (a, a) are one draw."""
-    grouped = [place for group in triangle.groups for place in group]
-    return np.array(grouped if triangle.intercept else [], dtype=np.intp)
 
 
 def least_eigenvalue(norm: float, count: float) -> float:

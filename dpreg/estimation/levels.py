@@ -38,20 +38,9 @@ import numpy as np
 from numpy.random import Generator
 
 from dpreg.arrays import Floats, Places
+from dpreg.estimation import inference
 from dpreg.estimation.gram import NoisyGram, block
-from dpreg.estimation.inference import (
-    BELIEVED,
-    GramFit,
-    Spread,
-    complete_rows,
-    independent_noise,
-    least_eigenvalue,
-    noise_norm,
-    residual_variance,
-    ridged,
-    seeded_by,
-    standard_noise,
-)
+from dpreg.estimation.inference import GramFit, Spread
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,12 +173,12 @@ def fit_levels(noisy: NoisyGram, levels: Sequence[int], *, rows: int | None = No
     others = np.array([j for j in range(int(intercept), size) if j not in inside], dtype=np.intp)
     k = len(others)
     sums, frame = _taken(noisy, at, others)
-    count = complete_rows(noisy, rows)
+    count = inference.complete_rows(noisy, rows)
     h, z, counts = frame.reduced(sums, 1)
     variances = frame.noise_of(z, counts)
-    nu = noise_norm(variances[:k, :k])
-    least = least_eigenvalue(nu, count)
-    shrunk, inverse, kappa = ridged(h, variances, least, BELIEVED * nu)
+    nu = inference.noise_norm(variances[:k, :k])
+    least = inference.least_eigenvalue(nu, count)
+    shrunk, inverse, kappa = inference.ridged(h, variances, least, inference.BELIEVED * nu)
     gamma = shrunk @ h[:k, k]
     extended = np.append(gamma, -1.0)
     off = 2.0 - np.eye(k + 1)
@@ -197,7 +186,9 @@ def fit_levels(noisy: NoisyGram, levels: Sequence[int], *, rows: int | None = No
     total, freedom = float(sums.whole[-1, -1]), count - size + intercept
     around = total - (float(sums.whole[0, -1]) ** 2 / count if intercept else 0.0)
     residual = float(extended @ h @ extended)
-    sigma2, explained = residual_variance(residual, spread, total, around, max(freedom, 1.0))
+    sigma2, explained = inference.residual_variance(
+        residual, spread, total, around, max(freedom, 1.0)
+    )
     alpha = (z[:, k] - z[:, :k] @ gamma) / counts + frame.centre[k] - frame.centre[:k] @ gamma
     number = min(
         _MOST_DRAWS,
@@ -207,7 +198,7 @@ def fit_levels(noisy: NoisyGram, levels: Sequence[int], *, rows: int | None = No
         noisy, sums, frame, least=least, sigma2=sigma2, draws=number
     )
     if not kappa:
-        privacy = inverse @ independent_noise(variances, gamma)[:k, :k] @ inverse
+        privacy = inverse @ inference.independent_noise(variances, gamma)[:k, :k] @ inverse
     back = Back(at, others, size - 1 if intercept else None)
     slope = -z[:, :k] / counts[:, None] - frame.centre[:k]
     own = frame.levels @ np.concatenate([[0.0], gamma**2, [1.0]]) + frame.levels[:, 0] * alpha**2
@@ -229,7 +220,7 @@ def hidden_levels(noisy: NoisyGram, levels: Sequence[int]) -> list[int]:
     """Return the places of levels whose released counts are hardly more than noise."""
     at = np.asarray(levels, dtype=np.intp)
     counts, sds = noisy.cells.diagonal()[at], noisy.noise_sd.diagonal()[at]
-    return [int(place) for place in at[counts < 2 * BELIEVED * sds]]
+    return [int(place) for place in at[counts < 2 * inference.BELIEVED * sds]]
 
 
 def _taken(noisy: NoisyGram, at: Places, others: Places) -> tuple[_Sums, _Frame]:
@@ -254,7 +245,7 @@ def _drawn(
     noisy: NoisyGram, sums: _Sums, frame: _Frame, *, least: float, sigma2: float, draws: int
 ) -> tuple[Floats, Floats, Floats]:
     """Draw gamma and alpha that the release is compatible with, and gamma's privacy covariance."""
-    rng = seeded_by(sums.levels)
+    rng = inference.seeded_by(sums.levels)
     k = len(frame.centre) - 1
     step = max(1, _CELLS_AT_ONCE // sums.levels.size)
     gammas, alphas, privately = [], [], []
@@ -284,7 +275,9 @@ def _without_noise(
     """Take freshly drawn noise off the released cells, `number` times."""
     size = len(sums.whole)
     upper = np.triu_indices(size)
-    cells = standard_noise(noisy.mechanism, (number, len(upper[0]) + sums.levels.size), rng)
+    cells = inference.standard_noise(
+        noisy.mechanism, (number, len(upper[0]) + sums.levels.size), rng
+    )
     whole = np.empty((number, size, size))
     whole[:, upper[0], upper[1]] = cells[:, : len(upper[0])]
     whole[:, upper[1], upper[0]] = cells[:, : len(upper[0])]

@@ -70,7 +70,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from flint import arb, arb_mat, ctx
@@ -78,21 +78,13 @@ from scipy.linalg import cho_factor, cho_solve
 
 from dpreg.arrays import CELL_BITS, Floats, to_grid
 from dpreg.grouped import Vectors
-from dpreg.looks.coordinates import (
-    LARGEST_REACH,
-    Form,
-    carried_back,
-    offset_of,
-    whitened_forms,
-    whitening_of,
-)
+from dpreg.looks import coordinates
+from dpreg.looks.coordinates import Form
 from dpreg.looks.rows import PIECE, applied
+from dpreg.privacy.account import Part
 from dpreg.privacy.balls import ball
 from dpreg.privacy.noise import objective_noise
 from dpreg.sources.reader import Reader
-
-if TYPE_CHECKING:
-    from dpreg.privacy.account import Part
 
 LARGEST_RADIUS: Final = 2.0**10
 """Cap on R."""
@@ -154,8 +146,10 @@ class Location:
             Brought between 1 and the lesser of `LARGEST_RADIUS` and the largest |(1, u)| within
             bounds, then rounded down (by a part in 2**10 at most).
         """
-        forms = whitened_forms(whitening, offset)
-        shrink = min(1.0, LARGEST_REACH / max(1.0, abs(intercept) + float(np.abs(slopes).sum())))
+        forms = coordinates.whitened_forms(whitening, offset)
+        shrink = min(
+            1.0, coordinates.LARGEST_REACH / max(1.0, abs(intercept) + float(np.abs(slopes).sum()))
+        )
         response = Form.nearest(-intercept * shrink, [*(-slopes * shrink).tolist(), 1.0])
         largest = math.hypot(1.0, *(form.reach for form in forms))
         wanted = min(max(radius, 1.0), LARGEST_RADIUS, max(1.0, largest))
@@ -170,18 +164,18 @@ class Location:
     @property
     def whitening(self) -> Floats:
         """L as rounded, (p, p)."""
-        return whitening_of(self.forms)
+        return coordinates.whitening_of(self.forms)
 
     @property
     def offset(self) -> Floats:
         """-L m as rounded, (p,)."""
-        return offset_of(self.forms)
+        return coordinates.offset_of(self.forms)
 
     def carried(self, theta: Floats) -> Floats:
         """Return coefficients of y on (1, x), (p + 1,), from those of e/tau on (1, u)."""
         constant, slopes = self.response.floats
         start = -np.append(constant, slopes[:-1])
-        return np.asarray(start + carried_back(self.forms, self.tau) @ theta)
+        return np.asarray(start + coordinates.carried_back(self.forms, self.tau) @ theta)
 
 
 _BLOCK: Final = 2048

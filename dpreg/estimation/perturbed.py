@@ -65,26 +65,23 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, Required, TypedDict, Unpack
+from typing import Final, Required, TypedDict, Unpack
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from dpreg.arrays import Floats, Objects
 from dpreg.errors import ArgumentError, shown
 from dpreg.estimation.scaling import as_floats, shorten
 from dpreg.moments import Moments, accumulate
+from dpreg.privacy.account import Part
 from dpreg.privacy.budget import exact
 from dpreg.privacy.gaussian import analytic_delta, analytic_epsilon, discrete_sigma
 from dpreg.privacy.mechanisms.additive import gaussian_noise
 from dpreg.privacy.proofs import CELL_UNITS
 from dpreg.privacy.protection import Stability, check_contributions, check_neighbors
 from dpreg.privacy.seeded import NOT_PRIVATE
-
-if TYPE_CHECKING:
-    from numpy.random import Generator
-
-    from dpreg.privacy.account import Part
 
 METHODS: Final = ("ssp", "adassp")
 PERTURBED_NOISES: Final = ("wang", "classical", "analytic")

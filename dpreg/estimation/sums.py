@@ -103,18 +103,15 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from dpreg.arrays import Floats, Ints, Objects
+from dpreg.privacy.account import Part
+from dpreg.privacy.budget import Budget
 from dpreg.privacy.noise import VectorNoise, fit_noise, offered
 from dpreg.privacy.protection import Protection, VectorChange
-
-if TYPE_CHECKING:
-    from dpreg.privacy.account import Part
-    from dpreg.privacy.budget import Budget
-    from dpreg.privacy.protection import Protection
 
 _BITS: Final = 20
 GRID_ONE: Final = 1 << _BITS

@@ -415,10 +415,8 @@ class Paper:
         Rows of the table.
     rows : float
         Those that the selection reads: half of them where the other half fits.
-    draw_eps : float
-        What is left of eps for the draw, after the noisy count and the fit.
     rate : float
-        t, per squared stored unit: that eps over the range of the scores' changes.
+        t, per squared stored unit: the eps of the draw over the range of the scores' changes.
     charges : (float, float)
         (phi, psi): per column and per term, in squared stored units.
     mechanism : str
@@ -430,7 +428,6 @@ class Paper:
 
     n: int
     rows: float
-    draw_eps: float
     rate: float
     charges: tuple[float, float]
     mechanism: str
@@ -477,7 +474,7 @@ class Paper:
             bound=1 / sigma,
         )
         paid = float(phi), float(psi)
-        return cls(n, rows, draw_eps, rate, paid, mechanism, effects, situation)
+        return cls(n, rows, rate, paid, mechanism, effects, situation)
 
     def detect(self) -> Detection:
         """Predict the choice."""

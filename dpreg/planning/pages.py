@@ -18,6 +18,7 @@ from scipy.special import ndtr
 from dpreg.planning.chances import Situation, least_rows, theorem_41, theorem_42
 from dpreg.privacy.budget import decimal_string
 from dpreg.request import choice
+from dpreg.results import catalogue
 from dpreg.results.plots import literal, new_axes
 from dpreg.results.summary import Block, Facts, Grid, Paragraph, Summary
 
@@ -28,53 +29,35 @@ Columns: TypeAlias = dict[str, tuple[str, str | Callable[[Any], str]]]
 """The columns of a table that are shown: their heads, and how their values are written."""
 _CLIPPED: Final = 0.02
 """A larger share of responses beyond their bounds is said to be one."""
-_READING: Final = {
-    "adaptive": (
-        "gain: what a term explains on average, in squared standard errors that count the noise, "
-        "beside all other terms; reach: what it has to, for its test to pass."
-    ),
-    "fit": (
-        "width: length of the private interval over the ordinary one; overlap: their common part "
-        "as a share of each, in the mean; same decision: the chance that both or neither is "
-        "significant at 5%; power: that the private one is."
-    ),
-}
-_ERRORS: Final[Columns] = {
-    "std err": ("std err", ".3g"),
-    "sampling": ("sampling\nerror", ".3g"),
-    "privacy": ("privacy\nnoise", ".3g"),
-    "without privacy": ("without\nprivacy", ".3g"),
-    "if skewed": ("if\nskewed", ".3g"),
-}
-_MEASURES: Final[Columns] = {
-    "coef": ("coef", ".4g"),
-    "least squares": ("least\nsquares", ".3g"),
-    "std err": ("private\nstd err", ".3g"),
-    "std err if skewed": ("if\nskewed", ".3g"),
-    "width": ("width", ".2f"),
-    "overlap": ("overlap", ".2f"),
-    "same decision": ("same\ndecision", ".2f"),
-    "power": ("power", ".2f"),
-}
-_EFFECTS: Final[Columns] = {
-    "effect": ("effect\n(scaled)", ".4g"),
-    "sd": ("sd\n(scaled)", ".3g"),
-}
-_CHANCE: Final[Columns] = {"chance": ("chance of\nbeing found", ".3f")}
-_GAINS: Final[Columns] = _EFFECTS | {"own": ("gain", ".4g"), "wanted": ("reach", ".4g")} | _CHANCE
-_FALLS: Final[Columns] = (
-    _EFFECTS | {"own": ("fall of\nRSS", ".4g"), "wanted": ("price", ".4g")} | _CHANCE
-)
-"""The columns of a page's tables: their heads, and how numbers are written."""
 _POINTS: Final = 25
 _MOST: Final = {"n": 1e18, "eps": 1e30}  # work: what `plan` takes
 _DASHES: Final = ("--", "-.", ":", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)))
 _MARKS: Final = ("s", "^", "D", "v", "x", "+")
 
 
+def words(name: str, **numbers: Any) -> str:
+    """Return a text of ``words.toml``."""
+    return str(catalogue("words.toml", "dpreg.planning")[name]).format(**numbers)
+
+
+def columns(name: str) -> Columns:
+    """Return the columns of a table, as ``words.toml`` has them."""
+    told = catalogue("words.toml", "dpreg.planning")["columns"][name]
+    return {key: (head, _FORMS.get(form, form)) for key, (head, form) in told.items()}
+
+
 def plain(value: Any) -> str:
     """Write a part of a setting."""
     return value if isinstance(value, str) else f"{value:g}"
+
+
+def share(value: float) -> str:
+    """Write a probability as the slides do: .85, or 1 and 0 where it rounds to them."""
+    text = f"{value:.3f}"
+    return {"1.000": "1", "0.000": "0"}.get(text, text.lstrip("0"))
+
+
+_FORMS: Final = {"plain": plain, "share": share}
 
 
 def report(plan: Any) -> Summary:
@@ -86,18 +69,21 @@ def report(plan: Any) -> Summary:
     if facts.chooses:
         blocks += _found(plan, kind)
     elif kind == "fit":
-        blocks.append(_table(plan.coefficients, _MEASURES))
+        blocks.append(_table(plan.coefficients, columns("measures")))
     if not (kind == "fit" or plan.errors.empty):
-        blocks.append(_table(plan.errors, _ERRORS))
+        blocks.append(_table(plan.errors, columns("errors")))
     if facts.chooses:
         told = {"Useless": f"{plan.useless:.3g} terms without an effect are expected."}
         blocks += _paragraphs(told | {"Rule": _rule(plan)})
     said = {f"[{i}]": note for i, note in enumerate(_notes(plan), 1)}
-    said |= {"Reading": _READING.get(kind, ""), "Method": "" if facts.family else _way(plan)}
+    said |= {
+        "Reading": words(f"reading-{kind}") if kind in ("adaptive", "fit") else "",
+        "Method": "" if facts.family else _way(plan),
+    }
     if kind == "pcls":
         said["Theorem 4.1"] = _promise(plan, theorem_41)
         said["Theorem 4.2"] = f'(method="pcpl") {_promise(plan, theorem_42)}'
-    blocks += _paragraphs(said | {"Assumed": f"{_used(plan)} {_assumed(plan, kind)}"})
+    blocks += _paragraphs(said | {"Assumed": _assumed(plan, kind)})
     title = "Plan of a private " + ("selection" if facts.chooses else "regression")
     return Summary(title, None, tuple(blocks))
 
@@ -180,7 +166,7 @@ def _found(plan: Any, kind: str) -> list[Block]:
         "chance": found.each,
     }
     table = pd.DataFrame(cells, index=list(told.names))
-    shown = _table(table, _GAINS if kind == "adaptive" else _FALLS, "term")
+    shown = _table(table, columns("gains" if kind == "adaptive" else "falls"), "term")
     more = {"all of them": found.all, "exactly them": found.right}
     last = tuple((name, "", "", "", "", f"{chance:.3f}") for name, chance in more.items())
     return [replace(shown, rows=(*shown.rows, *last))]
@@ -188,12 +174,8 @@ def _found(plan: Any, kind: str) -> list[Block]:
 
 def _rule(plan: Any) -> str:
     """Say what the rule of thumb asks for."""
-    if plan.adaptive:
-        rule = "gain >= (root(reach) + z)^2, z the normal quantile of the chance of one effect,"
-        return f"{rule} asks for about n = {plan.rule_of_thumb:,}."
-    miss = f"{1 - plan.facts.chance:.2g}"
-    rule = f"n beta^2 Var(x | rest) >= price + ln(k / {miss}) x noise scale"
-    return f"{rule} asks for n = {plan.rule_of_thumb:,}."
+    kind = "adaptive" if plan.adaptive else "pcls"
+    return words(f"rule-{kind}", miss=1 - plan.facts.chance, n=plan.rule_of_thumb)
 
 
 # ---- notes -------------------------------------------------------------------------------------
@@ -206,68 +188,34 @@ def _notes(plan: Any) -> list[str]:
         return notes
     length, effects = sum(told.scaled), plan.paper.effects
     if plan.method == "pcls" and length > float(facts.request.rho):
-        notes.append(
-            f"The effects' moduli add up to {length * float(facts.request.clip):.3g}, beyond the "
-            "radius: they cannot all be fitted, and the chances are too high."
-        )
+        notes.append(words("radius-binds", length=length * float(facts.request.clip)))
     clipped = 2 * float(ndtr(-1 / math.sqrt(float(effects.strength.sum()) + effects.sigma2)))
     if clipped > _CLIPPED:
-        notes.append(
-            f"About {clipped:.0%} of the responses would be clipped: the chances are too high."
-        )
+        notes.append(words("clipped", clipped=clipped))
     return notes
 
 
 def _way(plan: Any) -> str:
     """Say which method "auto" takes here, and what the other would need."""
     facts = plan.facts
-    instead = "pcls" if facts.chooses else "gram"
-    if plan.method == "adaptive":
-        return (
-            f'method="auto" takes looks from n = {plan.rows_needed:,} on at this eps, and from '
-            f'eps = {plan.eps_needed:.3g} on with these rows; below it takes "{instead}".'
-        )
-    if facts.method == "auto" and facts.papers:
-        return f'method="auto" takes "{instead}": only it takes {", ".join(facts.papers)}.'
-    return (
-        f"Looks at the rows would need n = {plan.rows_needed:,} at this eps, or "
-        f"eps = {plan.eps_needed:.3g} with these rows."
+    papers = facts.method == "auto" and facts.papers
+    kind = "adaptive" if plan.method == "adaptive" else "papers" if papers else "others"
+    return words(
+        f"way-{kind}",
+        n=plan.rows_needed,
+        eps=plan.eps_needed,
+        instead="pcls" if facts.chooses else "gram",
+        papers=", ".join(facts.papers),
     )
-
-
-def _used(plan: Any) -> str:
-    """Say which rows the figures are made of."""
-    if plan.rows.like:
-        return "The rows of like count as public, and show in these figures; nothing was spent."
-    return "No data were used and nothing was spent."
 
 
 def _assumed(plan: Any, kind: str) -> str:
-    """Say what the figures suppose."""
-    if kind == "pcls":
-        return (
-            "A linear model with normal errors, columns uncorrelated (or sd given the others), "
-            "nothing clipped, and a radius that does not bind."
-        )
-    if kind == "adaptive":
-        model = "A model that holds" if plan.facts.family else "A linear model"
-        return (
-            f"{model}, and columns as made up from the schema, sd and correlation, or as in like."
-        )
-    columns = "Columns and the shape of the errors are those of like."
-    if plan.skewed is not None:
-        columns = (
-            "Nothing is known of the columns but the schema, sd and correlation: std err is for "
-            "columns that fill their bounds, even levels and normal errors; if skewed, for columns "
-            "whose median is 10% of the way up, levels of 5% of the rows and errors with a long "
-            "tail. Real tables lie between, or beyond; rows in like= would tell."
-        )
-    if kind == "glm":
-        return f"{columns} Errors that hold in a model that is not right, as a call prints them."
-    return (
-        f"{columns} A linear model with errors of one variance. Where it is not linear, private "
-        "intervals are wider and overlap less."
-    )
+    """Say which rows the figures are made of, and what they suppose."""
+    used = words("used-like" if plan.rows.like else "used-none")
+    if kind in ("pcls", "adaptive"):
+        return f"{used} {words('assumed-family' if plan.facts.family else f'assumed-{kind}')}"
+    columns = words("columns-like" if plan.skewed is None else "columns-skewed")
+    return f"{used} {columns} {words(f'assumed-{kind}')}"
 
 
 def _promise(plan: Any, theorem: Callable[[Situation], float]) -> str:

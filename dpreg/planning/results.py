@@ -34,21 +34,9 @@ from dpreg.results.summary import Printed, Summary
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_SAID: Final = {
-    NONE: (
-        "A call is expected to print no interval of {}: with so few rows at this budget the noise "
-        "hides them."
-    ),
-    WIDE: "A call is expected to mark {} as wide.",
-}
 _RANGES: Final = {"n": (8.0, 1e12, 5e-4), "eps": (1e-4, 1e6, 1e-3)}  # work
 """Where the least n or eps is sought, and how near."""
 _DIGITS: Final = 4
-_WANTED: Final = {
-    "select": "finds all effects with chance {:g} (a lower penalty may)",
-    "ols": "makes each effect significant with chance {:g}",
-    "glm": "is enough for intervals without a mark",
-}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -220,9 +208,9 @@ class Planned(Printed):
         if self.adaptive and (short := too_few(self.looks, self.cost, self.n)):
             then = "Terms may be missed." if self.facts.chooses else "Intervals may be missing."
             said.append(f"{short} {then}")
-        for mark, text in _SAID.items():
+        for mark in (NONE, WIDE):
             if names := [str(name) for name in marks.index[marks == mark]]:
-                said.append(text.format(", ".join(names)))
+                said.append(pages.words(mark.replace(" ", "-"), names=", ".join(names)))
         return tuple(said)
 
     @property
@@ -274,7 +262,7 @@ class Planned(Printed):
                 return self._with(name, settled(needed))
         found = chances.least(reached, first, last, near, 1.0 if rows else 0.0)
         if found is None:
-            wanted = _WANTED[self.facts.of].format(self.facts.chance)
+            wanted = pages.words(f"wanted-{self.facts.of}", chance=self.facts.chance)
             raise ArgumentError(
                 f"no {name} up to {last:.0e} {wanted}: raise {'eps' if rows else 'n'}, or use "
                 "fewer columns."

@@ -39,6 +39,8 @@ import pandas as pd
 from scipy.linalg import cholesky
 from scipy.special import ndtr, ndtri
 
+from dpreg.api.context import exclusive_groups
+from dpreg.api.looks import FamilyModel, LinearModel, LookedModel, columns_of
 from dpreg.arrays import Floats
 from dpreg.columns import LEAST_EPS, Numeric
 from dpreg.errors import ArgumentError, shown
@@ -50,7 +52,6 @@ from dpreg.looks.expected import Expected, expected_looks, expected_moments
 from dpreg.looks.families import Family, Linear, family_of
 from dpreg.looks.law import NARROW, estimates
 from dpreg.looks.loop import Seen, look_at_chosen, point_of_chosen
-from dpreg.looks.model import Model
 from dpreg.looks.plan import LookPlan
 from dpreg.planning.facts import Facts
 from dpreg.privacy.account import Account
@@ -118,8 +119,7 @@ class Stated:
     scales : float64 array, shape (p,)
         Own units of the response over those of each column, for one of a stored coefficient.
     design : Design
-    model : Model or None
-        Of a family.
+    model : LookedModel
     """
 
     names: tuple[str, ...]
@@ -134,7 +134,7 @@ class Stated:
     places: tuple[int, ...]
     scales: Floats
     design: Design
-    model: Model | None
+    model: LookedModel
 
     def each(self, values: Floats) -> list[Floats]:
         """Return the values of the columns of each term with an effect."""
@@ -151,14 +151,12 @@ class Stated:
         return tuple(float(own.max()) for own in self.each(np.sqrt(self.variance)))
 
     @property
-    def exclusive(self) -> tuple[tuple[int, ...], ...]:
+    def exclusive(self) -> list[tuple[int, ...]]:
         """The 0/1 columns of each factor that has several."""
-        return tuple(
-            term.columns for term in self.design.terms if term.exclusive and len(term.columns) > 1
-        )
+        return exclusive_groups(self.design, range(len(self.design.columns)))
 
 
-def _designed(facts: Facts) -> tuple[Design, Model | None]:
+def _designed(facts: Facts) -> tuple[Design, LookedModel]:
     """Build the design, as the call that is planned would; without a formula of numbers."""
     asked, told = facts.asked, facts.request
     if asked is not None:
@@ -169,7 +167,7 @@ def _designed(facts: Facts) -> tuple[Design, Model | None]:
         if facts.mean >= family.cap:
             said = shown(facts.mean)
             raise ArgumentError(f"mean must lie between 0 and {family.cap:g}; got {said}.")
-        return design, model
+        return design, FamilyModel.of(model, facts.family)
     formula, schema = facts.formula, facts.schema
     if formula is None:
         total = len(facts.effects) if facts.candidates is None else facts.candidates
@@ -180,7 +178,8 @@ def _designed(facts: Facts) -> tuple[Design, Model | None]:
         names = [f"x{j}" for j in range(1, total + 1)]
         formula, schema = f"y ~ {' + '.join(names)}", dict.fromkeys(("y", *names), (-1, 1))
     schema = Schema.from_any(schema)
-    return build_design(formula, schema, keep=told.keep, clip=told.clip, center=told.center), None
+    design = build_design(formula, schema, keep=told.keep, clip=told.clip, center=told.center)
+    return design, LinearModel()
 
 
 def stated(facts: Facts) -> Stated:
@@ -502,25 +501,18 @@ class Rows:
         rare = facts.mean if facts.family != "binomial" else min(facts.mean, 1 - facts.mean)
         more = min(_EVENTS / max(rare, 1 / _ROWS[1]), _ROWS[1]) if facts.family else 0
         design, model, least = told.design, told.model, max(_ROWS[0], int(more))
+        family, described = model.family(design), model.described(design)
+        at = columns_of(model, design)
+        units = model.to_user_units(design, at)
         made = assumed(
             design, told.given, facts.correlation, facts.like, skewed=skewed, least=least
         )
-        family: Family = Linear()
-        if model is None:
-            columns = tuple(range(1, len(design.columns)))
-            described = Described(columns, levels=design.levels)
-            at = (0, *columns) if design.has_intercept else columns
-            units, y = design.to_user_units(at), made.response(told.beta, told.sigma)
-            middle = float(np.mean(y) - made.x.mean(axis=0) @ told.beta)
-            beta: Floats | None = np.append(middle, told.beta)
-        else:
-            family, described = family_of(facts.family, design.response.hi), model.described(design)
-            at = (0, *described.columns)
-            units, beta = model.to_user_units(design, at), None
-            if made.own is None:
-                y, beta = _responses(facts, told, family, described, made.x)
-            else:
-                y = made.own
+        y, beta = made.own, None
+        if not facts.family:
+            y = made.response(told.beta, told.sigma)
+            beta = np.append(float(np.mean(y) - made.x.mean(axis=0) @ told.beta), told.beta)
+        elif y is None:
+            y, beta = _responses(facts, told, family, described, made.x)
         deviations = made.deviations()
         ratios = deviations.copy()
         deviations[[j - 1 for j in told.given]] = list(told.given.values())

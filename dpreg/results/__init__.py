@@ -7,12 +7,12 @@ from importlib import resources
 from typing import Any
 
 
-def packaged(name: str) -> str:
-    """Return the text of a file that lies here."""
-    return resources.files(__name__).joinpath(name).read_text(encoding="utf-8")
+def packaged(name: str, room: str = __name__) -> str:
+    """Return the text of a file that lies in a room, by default here."""
+    return resources.files(room).joinpath(name).read_text(encoding="utf-8")
 
 
 @cache
-def catalogue(name: str) -> Mapping[str, Any]:
-    """Return what a TOML file that lies here holds."""
-    return tomllib.loads(packaged(name))
+def catalogue(name: str, room: str = __name__) -> Mapping[str, Any]:
+    """Return what a TOML file that lies in a room holds."""
+    return tomllib.loads(packaged(name, room))

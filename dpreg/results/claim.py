@@ -23,9 +23,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+
+import numpy as np
 
 from dpreg.errors import ArgumentError
 from dpreg.privacy.budget import Budget, BudgetTable, decimal_string
@@ -87,7 +89,7 @@ class PrivacyClaim:
         _ = spends.total  # a total that promises nothing is refused here, not when printed
 
     @classmethod
-    def of(cls, account: Account) -> PrivacyClaim:
+    def of(cls, account: Account, *, whole: bool = False) -> PrivacyClaim:
         """Claim what a call's account protects and was charged, once all is drawn."""
         return cls(
             neighbors=account.protection.neighbors,
@@ -95,6 +97,7 @@ class PrivacyClaim:
             spends=account.table(),
             seeded=account.rng is not None,
             person=account.protection.person,
+            whole=whole,
         )
 
     @property
@@ -321,12 +324,12 @@ class ReleasedLook(Settled):
     limits: tuple[float, ...]
     information: Matrix
     information_sd: float
-    score: Vector
-    score_sd: float
-    middle: Matrix
-    middle_sd: float
-    trace: float
+    score: Vector = field(default_factory=partial(np.zeros, 0))
+    score_sd: float = 0.0
+    middle: Matrix = field(default_factory=partial(np.zeros, (0, 0)))
+    middle_sd: float = 0.0
+    trace: float = 0.0
     whitening: Matrix
     offset: Vector
     center: Vector
-    weight: float
+    weight: float = 1.0

@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 
 from dpreg.arrays import Floats
-from dpreg.errors import ArgumentError, shown
+from dpreg.errors import ArgumentError
 from dpreg.looks.families import exp
+from dpreg.request import choice
 from dpreg.results.base import withholding
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.contrast import Combinations
@@ -23,7 +24,6 @@ from dpreg.results.tables import RATIOS
 LINKS: Final = ("logit", "log")
 
 WHICH: Final = ("mean", "linear")
-
 _FARTHEST: Final = 700.0
 """As far out the exponential is computed."""
 
@@ -105,7 +105,7 @@ class GLMResults(RegressionResults):
         which : {"mean", "linear"}
             The mean, or the linear predictor.
         """
-        return self._predicted(exog, _checked(which))
+        return self._predicted(exog, choice(which, "which", WHICH))
 
     def get_prediction(  # type: ignore[override]
         self, exog: pd.DataFrame | None = None, which: str = "mean"
@@ -114,9 +114,8 @@ class GLMResults(RegressionResults):
         self._together("get_prediction")
         rows, known = self._predictors(exog)
         combinations = self.combinations(rows.to_numpy(dtype=np.float64))
-        return GLMPrediction(
-            combinations, known, rows.index, self.link, _checked(which), self.claim
-        )
+        which = choice(which, "which", WHICH)
+        return GLMPrediction(combinations, known, rows.index, self.link, which, self.claim)
 
     def ratios(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return exp of the coefficients with intervals: odds ratios, or ratios of rates."""
@@ -138,12 +137,6 @@ class GLMResults(RegressionResults):
     def _mean(self, eta: Floats) -> tuple[Floats, Floats]:
         mean = inverse_link(self.link, eta)
         return mean, _slope(self.link, mean)
-
-
-def _checked(which: str) -> str:
-    if which not in WHICH:
-        raise ArgumentError(f"which must be one of {WHICH}, got {shown(which)}")
-    return which
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

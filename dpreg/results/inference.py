@@ -38,7 +38,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from numbers import Real
-from typing import Final
+from typing import Annotated, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,21 +50,6 @@ from dpreg.estimation import inference as drawn
 from dpreg.estimation.sums import centred_shares
 
 _BLOCK: Final = 1024  # combinations at a time: B x 1024 floats are a few megabytes
-
-
-def read_only(values: ArrayLike, ndim: int, name: str) -> Floats:
-    """Return float64 numbers that refuse writes, or raise where the dimension is wrong.
-
-    A copy, unless the array refuses writes already and owns its numbers.
-    """
-    kept = isinstance(values, np.ndarray) and not values.flags.writeable and values.flags.owndata
-    array = np.array(values, dtype=np.float64, copy=None if kept else True)
-    if array.shape == (0,):
-        array = array.reshape((0,) * ndim)  # of no columns: JSON does not tell [] of two dimensions
-    if array.ndim != ndim:
-        raise ArgumentError(f"{name} must have {ndim} dimension(s), got {array.ndim}")
-    array.setflags(write=False)
-    return array
 
 
 def level(alpha: object) -> float:
@@ -253,7 +238,7 @@ class Truncated:
 
     estimate: float
     se: float
-    intervals: Floats
+    intervals: Annotated[Floats, 2]
 
     def __post_init__(self) -> None:
         """Refuse what is no set of intervals."""

@@ -58,12 +58,13 @@ class Note:
     text: str
 
 
-def _text(name: str, **numbers: Any) -> str:
+def worded(name: str, **numbers: Any) -> str:
+    """Return a text of the catalogue."""
     return str(_NOTES[name]["text"]).format(**numbers)
 
 
 def _note(name: str, **numbers: Any) -> Note:
-    return Note(name, _NOTES[name].get("severe", False), _text(name, **numbers))
+    return Note(name, _NOTES[name].get("severe", False), worded(name, **numbers))
 
 
 def _stored(text: str) -> Note:
@@ -106,7 +107,7 @@ def steps(claim: PrivacyClaim) -> list[str]:
     told = [f"{spend.step}: {spend.note}" for spend in claim.spends if spend.note]
     long = [note for note in told if ";" in note]
     short = "; ".join(note for note in told if note not in long)
-    parts = [_text("parallel")] * any(spend.rows != "all" for spend in claim.spends)
+    parts = [worded("parallel")] * any(spend.rows != "all" for spend in claim.spends)
     return [*long, *[short] * bool(short), *parts]
 
 
@@ -135,7 +136,7 @@ def _of_errors(fit: Any, *, alone: bool) -> Told:
         return
     linear, given = fit.kind == "regression", bool(fit.conditional or fit.among)
     if has_errors(fit):
-        cut = _text("cut") if linear and fit.method == "staged" else ""
+        cut = worded("cut") if linear and fit.method == "staged" else ""
         if fit.conditional:
             yield _note("errors-given-the-choice", cut=cut)
         elif fit.among:
@@ -153,22 +154,22 @@ def _of_errors(fit: Any, *, alone: bool) -> Told:
     elif fit.looks and not linear and alone:
         yield _note("looks-at-scores")
     elif fit.looks and linear and has_errors(fit) and not given:
-        stretched = _text("stretched") if fit.looks[-1].stretch > 1 else ""
-        last = _text("alone") if _alone(fit) else ""
+        stretched = worded("stretched") if fit.looks[-1].stretch > 1 else ""
+        last = worded("alone") if _alone(fit) else ""
         yield _note("looks-at-moments", stretched=stretched, alone=last)
 
 
 def law(fit: Any) -> str:
     """Name the law of p-values and intervals: all of one fit follow one."""
     if fit.interval_method == "bootstrap":
-        return _text("law-bootstrap-ridged" if fit.ridged else "law-bootstrap")
+        return worded("law-bootstrap-ridged" if fit.ridged else "law-bootstrap")
     if fit.noise_degrees is None:
-        return _text("law-normal")
+        return worded("law-normal")
     if fit.method == "adaptive":
-        return _text("law-mixed", noise="privacy noise")
+        return worded("law-mixed", noise="privacy noise")
     if fit.kind == "glm":
-        return _text("law-mixed", noise="noise of pure eps")
-    return _text("law-mixed", noise="K-norm noise" if _alone(fit) else "matrix-Laplace noise")
+        return worded("law-mixed", noise="noise of pure eps")
+    return worded("law-mixed", noise="K-norm noise" if _alone(fit) else "matrix-Laplace noise")
 
 
 def _alone(fit: Any) -> bool:
@@ -184,7 +185,7 @@ def assumption(fit: Any) -> Note:
         return _note("robust" if fit.claim.person is None else "clustered")
     given = "."
     if fit.fit in ("split", "share", "fresh") and not (fit.conditional or fit.among):
-        given = _text(f"given-{fit.fit}")
+        given = worded(f"given-{fit.fit}")
     return _note("family-model" if fit.kind == "glm" else "linear-model", given=given)
 
 
@@ -347,27 +348,7 @@ def _listed(names: list[str]) -> str:
     return ", ".join(names[:_MOST]) + more
 
 
-_LIMITS: Final = {
-    "fitting": ("limit of a row's information (A)", "limit of a row's score (S)"),
-    "locating": ("limit of a row's columns (R)", "limit of a row's residual"),
-    "box": (),
-}
-_RECORDED: Final = {
-    "information_sd": "sd of the noise in a cell of the information",
-    "score_sd": "sd of the noise in a cell of the score",
-    "middle_sd": "sd of the noise in a cell of the scores' spread",
-    "radius": "radius: limit of a row's columns",
-    "width": "clip: limit of a row's residual",
-    "opened": "limits were widened: 1 yes, 0 no",
-    "weight": "mean weight of a row",
-}
-"""What looks record, in words; of 0.2's looks the latter ones."""
-_OF_FIT: Final = {
-    "complete_rows": "complete rows, as released",
-    "error_variance": "residual variance",
-    "ridge": "ridge that was added, in stored units",
-    "among": "columns that share the level of intervals",
-}
+_TRACE: Final = catalogue("trace.toml")
 Line = tuple[str, str, Any]
 
 
@@ -397,7 +378,7 @@ def _lines(result: Any) -> Iterator[Line]:
         )
         law = "bootstrap draws" if fit.interval_method == "bootstrap" else law
         yield "fit", f"law of p-values and intervals: {law}", fit.noise_degrees or math.nan
-        yield from _recorded("fit", fit if fit.ridged else replace(fit, ridge=None), _OF_FIT)
+        yield from _recorded("fit", fit if fit.ridged else replace(fit, ridge=None), _TRACE["fit"])
     elif hasattr(result, "selected"):
         return
     told = result if fit is None else fit
@@ -420,6 +401,6 @@ def _recorded(at: str, holder: Any, rules: Mapping[str, str]) -> Iterator[Line]:
 def _of_look(at: str, look: Any) -> Iterator[Line]:
     of, kind = "eps" if look.mechanism == "matrix-laplace" else "mu^2", getattr(look, "kind", "")
     yield at, f"share of {of}, {kind or look.mechanism}", look.share
-    limits = zip(_LIMITS[kind or "box"], getattr(look, "limits", ()), strict=True)
+    limits = zip(_TRACE["limits"][kind or "box"], getattr(look, "limits", ()), strict=True)
     yield from ((at, rule, limit) for rule, limit in limits)
-    yield from _recorded(at, look, _RECORDED)
+    yield from _recorded(at, look, _TRACE["look"])

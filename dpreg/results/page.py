@@ -62,25 +62,7 @@ def _screen(result: Any, alpha: float, *, ratios: bool) -> Iterable[Block]:
     yield from (Paragraph("Warning", note.text) for note in severe)
 
 
-def findings(result: Any, alpha: float) -> Summary:
-    """Describe the whole page but for budget and claim, which a report has before."""
-    told = [note for note in notes.of(result, alpha) if note.name != "steps"]
-    blocks = (*_findings(result, alpha, ratios=False), *_numbered(told))
-    return Summary(_title(result), result.claim.stamp, blocks)
-
-
 def _whole(result: Any, alpha: float, *, ratios: bool) -> Iterable[Block]:
-    yield from _findings(result, alpha, ratios=ratios)
-    yield views.budget(result.claim)
-    yield Paragraph("Privacy", result.claim.sentence)
-    yield from _numbered(notes.of(result, alpha))
-
-
-def _numbered(told: Iterable[notes.Note]) -> Iterable[Block]:
-    return (Paragraph(f"[{place}]", note.text) for place, note in enumerate(told, 1))
-
-
-def _findings(result: Any, alpha: float, *, ratios: bool) -> Iterable[Block]:
     fit, selection = notes.fitted(result), hasattr(result, "selected")
     yield from _found(result, alpha, full=True)
     yield _cost(result.claim)
@@ -96,6 +78,10 @@ def _findings(result: Any, alpha: float, *, ratios: bool) -> Iterable[Block]:
         yield from views.looks(listed, family=result.kind.startswith("glm"))
     if fit is not None:
         yield from _weak(fit)
+    yield views.budget(result.claim)
+    yield Paragraph("Privacy", result.claim.sentence)
+    for place, note in enumerate(notes.of(result, alpha), 1):
+        yield Paragraph(f"[{place}]", note.text)
 
 
 def _paper(result: Any, alpha: float) -> Iterable[Block]:

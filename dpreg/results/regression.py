@@ -17,7 +17,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import numpy as np
 import pandas as pd
@@ -28,12 +28,12 @@ from dpreg.columns import Boolean, ColumnType, Numeric
 from dpreg.errors import ArgumentError, NotReleased, shown
 from dpreg.formula.design import build_design
 from dpreg.paths import read_text
-from dpreg.results import contrast, inference, page, plots, tables
+from dpreg.results import contrast, inference, notes, page, plots, tables
 from dpreg.results.base import ERRORS_AS, NeverReleased, Released, WithErrors, WithoutRows
 from dpreg.results.claim import Look, ReleasedLook
 from dpreg.results.contrast import Constraints
 from dpreg.results.inference import Truncated
-from dpreg.results.saved import SCHEMA, Matrix, Vector
+from dpreg.results.saved import Declared, Matrix, Vector
 from dpreg.results.summary import Summary
 from dpreg.schema import Schema
 
@@ -73,7 +73,7 @@ class OfFormula(NeverReleased, Released):
     """What a regression and a selection both are: the public part of a call with a formula."""
 
     formula: str
-    schema: Annotated[Mapping[str, Any], SCHEMA]
+    schema: Declared
     method: str
     clip: Fraction
     center: bool
@@ -212,11 +212,11 @@ class RegressionResults(WithErrors, OfFormula):
     covariance: Matrix
     sampling_errors: Vector
     privacy_errors: Vector
-    error_variance: float | None
-    explained: float | None
-    error_df: float | None
+    error_variance: float | None = None
+    explained: float | None = None
+    error_df: float | None = None
     noise: str
-    scaling: str
+    scaling: str = "box"
     fit: str
     ridged: bool = False
     ridge: float | None = None
@@ -334,14 +334,8 @@ class RegressionResults(WithErrors, OfFormula):
     @property
     def cov_kwds(self) -> dict[str, str]:
         """A description of `cov_params`."""
-        told = {
-            "HC": "The released spread of rows' scores, and the noise",
-            "cluster": "The released spread of persons' scores, and the noise",
-            "regression": "One residual variance, and the privacy noise",
-            "glm": "The spread of released scores, and the noise",
-        }
         how = self.kind if self.cov_type == "nonrobust" else self.cov_type
-        return {"description": f"{told[how]} by its public law."}
+        return {"description": notes.worded(f"covariance-{how}")}
 
     @property
     def use_t(self) -> bool:

@@ -22,11 +22,11 @@ import numpy as np
 
 from dpreg.errors import ArgumentError, printable
 from dpreg.paths import write_text
-from dpreg.privacy.budget import ALL_ROWS, Budget, decimal_string
+from dpreg.privacy.budget import Budget, decimal_string
 from dpreg.results import catalogue, notes, packaged, page
 from dpreg.results.base import Released
 from dpreg.results.selection import SelectionResults
-from dpreg.results.tables import has_errors, named
+from dpreg.results.tables import has_errors
 from dpreg.sources.files import check_not_data
 
 _MOST_LINES: Final = 60
@@ -60,15 +60,14 @@ def report_html(result: Released) -> str:
     """Return the report as the text of an HTML file."""
     if not isinstance(result, Released):
         raise ArgumentError(f"a report is made from a result; got {type(result).__name__}.")
-    found = page.findings(result, 0.05)
+    found = page.page(result, 0.05, full=True)
     summary = {"summary": Html(found.as_html()), "figures": _figures(result)}
     parts = {
         "": _head(result, found.title),
         "What was asked": _asked(result),
         "The privacy statement": _privacy(result),
-        "Budget and ledger": _ledger(result),
+        "The ledger": _ledger(result),
         "What was found": _said("summary", **summary),
-        "Noise beside sampling error": _noise(result),
         "What was assumed": _assumed(result),
         "How to verify": _verification(result),
     }
@@ -107,28 +106,19 @@ def _asked(result: Released) -> str:
     told = {name: value for name, value in record.arguments.items() if name != "schema"}
     declared = schema or record.arguments.get("schema") or {}
     lines = [(name, _json(how)) for name, how in declared.items()]
-    table = _said("declared") + _table(("column", "bounds or levels"), lines, what="columns")
+    table = _said("declared") + _table(("column", "bounds or levels"), lines, "columns")
     return _pairs({"call": record.call, **told}) + table * bool(lines)
 
 
 def _privacy(result: Released) -> str:
-    """State the claim in words and in numbers."""
+    """State the claim, and what it means for odds."""
     claim, eps, odds = result.claim, float(result.claim.spent.eps), ""
     if not claim.seeded and claim.spent.delta == 0:
         most = f"a factor of {np.exp(eps):,.3g}" if eps < 50 else "an astronomical factor"
         # Data that differ are, under add-remove, one row left out and another added: exp(2 eps).
         other = "left out" if claim.neighbors == "add-remove" else "different"
         odds = _said("odds", most=most, other=other)
-    rows = [
-        (
-            *(spend.step, spend.mechanism, *spend.budget.as_decimal()),
-            *("all" if spend.rows == ALL_ROWS else spend.rows, spend.note),
-        )
-        for spend in claim.spends
-    ]
-    heads = ("step", "mechanism", "eps", "delta", "rows read", "note")
-    rows.append(("together", "", *claim.spent.as_decimal(), "", ""))
-    return _said("claim", claim=claim.sentence) + odds + _table(heads, rows, numbers=(2, 3))
+    return _said("claim", claim=claim.sentence) + odds
 
 
 def _ledger(result: Released) -> str:
@@ -176,26 +166,6 @@ def _figures(result: Released) -> Html:
         svg = re.sub(r"^.*?(?=<svg)|<metadata>.*?</metadata>", "", text.getvalue(), flags=re.DOTALL)
         drawn.append(_said("figure", caption=_said("captions", caption), svg=Html(svg)))
     return Html("\n".join(drawn))
-
-
-def _noise(result: Released) -> str:
-    """Set the privacy noise beside the sampling error."""
-    fit = notes.fitted(result)
-    told: Any = result if fit is None else fit
-    if fit is None and hasattr(result, "selected"):
-        return ""
-    lines = []
-    errors = (told.params, told.bse_sampling, told.bse_privacy, told.bse, told.noise_share)
-    for label, *numbers, share in zip(told.params.index, *errors, strict=True):
-        part = share if np.isfinite(share) else 0.0
-        bar = _said("bar", sampling=f"{100 * (1 - part):.1f}", noise=f"{100 * part:.1f}")
-        cells = (f"{x:,.4g}" if np.isfinite(x) else "not known" for x in numbers)
-        lines.append((named(label), *cells, bar, f"{100 * part:.0f}%"))
-    heads = ("", "estimate", "se, sampling", "se, noise", "se, both", "shares of the variance")
-    among, given = getattr(told, "among", None), getattr(told, "conditional", None)
-    note = _said("beside-all") if among else _said("given-the-choice") if given else ""
-    shown = _table((*heads, "noise"), lines, (1, 2, 3, 4, 6), note, what="estimates")
-    return _said("parts") + shown
 
 
 def _assumed(result: Released) -> str:
@@ -260,27 +230,14 @@ def _pairs(told: Mapping[str, Any]) -> str:
     return f'<table class="asked">{rows}</table>' if rows else ""
 
 
-def _table(
-    heads: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    numbers: Sequence[int] = (),
-    note: str = "",
-    what: str = "steps",
-) -> str:
-    """Return a table, a note beneath it, and how many rows were left out.
-
-    `numbers` are the places of columns of numbers.
-    """
-    kinds = [' class="number"' if place in numbers else "" for place in range(len(heads))]
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], what: str) -> str:
+    """Return a table, and how many rows were left out."""
     body = "".join(
-        "<tr>"
-        + "".join(f"<{tag}{k}>{_text(cell)}</{tag}>" for k, cell in zip(kinds, row, strict=True))
-        + "</tr>"
+        "<tr>" + "".join(f"<{tag}>{_text(cell)}</{tag}>" for cell in row) + "</tr>"
         for row, tag in [(heads, "th"), *((row, "td") for row in rows[:_MOST_LINES])]
     )
     left = len(rows) - _MOST_LINES
-    more = _said("more", left=left, what=what) if left > 0 else ""
-    return f"<table>{body}</table>{note}{more}"
+    return f"<table>{body}</table>" + _said("more", left=left, what=what) * (left > 0)
 
 
 def _json(value: Any) -> str:

@@ -8,18 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 
 from dpreg.arrays import Floats
-from dpreg.errors import ArgumentError, NotReleased, shown
+from dpreg.errors import ArgumentError, NotReleased
+from dpreg.request import choice
 from dpreg.results import inference, plots
 from dpreg.results.base import with_names_of
 from dpreg.results.glm import GLMResults
 from dpreg.results.regression import OfFormula, RegressionResults
-from dpreg.results.saved import HUGE
+from dpreg.results.saved import Huge
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -116,18 +117,18 @@ class SelectionResults(OfFormula):
     models: tuple[tuple[str, ...], ...]
     reported: tuple[str, ...]
     selected_formula: str
-    n_models: Annotated[int, HUGE]
+    n_models: Huge
     mechanism: str
     engine: str
     units: str
     hierarchy: str
-    max_terms: int | None
-    radius: Number | None
-    radius_source: str
-    penalty: str
-    phi: Number | None
-    psi: Number | None
-    sigma2: Number | None
+    max_terms: int | None = None
+    radius: Number | None = None
+    radius_source: str = "none"
+    penalty: str = "auto"
+    phi: Number | None = None
+    psi: Number | None = None
+    sigma2: Number | None = None
     regression: RegressionResults | None = None
     best: tuple[str, ...] = ()
     alternatives: tuple[tuple[str, ...], ...] = ()
@@ -231,11 +232,9 @@ class SelectionResults(OfFormula):
         ax : matplotlib Axes, optional
         """
         kind = kind or ("frequencies" if self.regression is None else "coefficients")
-        if kind == "frequencies":
+        if choice(kind, "kind", ("coefficients", "frequencies")) == "frequencies":
             return plots.frequencies(self, ax)
-        if kind == "coefficients":
-            return plots.coefficients(self._fitted("plot"), ax)
-        raise ArgumentError(f'kind must be "coefficients" or "frequencies", got {shown(kind)}')
+        return plots.coefficients(self._fitted("plot"), ax)
 
     def _series(self, values: Floats) -> pd.Series:
         return self.claim.marked(pd.Series(values, index=list(self.candidates)))

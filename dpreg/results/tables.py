@@ -20,6 +20,7 @@ import numpy as np
 from dpreg.arrays import Floats
 from dpreg.privacy.budget import decimal_string
 from dpreg.privacy.noise import OBJECTIVE
+from dpreg.results import catalogue
 from dpreg.results.claim import ReleasedLook
 from dpreg.results.summary import Block, Facts, Grid, Paragraph
 
@@ -309,36 +310,11 @@ def explained(fit: RegressionResults, alpha: float) -> str:
     return "; ".join(f"{_letter(why)} = {why}" for why in every)
 
 
-_PRIVACY: Final = "Neighbors|Contributions|eps|delta|n|Passes"
-_LAYOUTS: Final[Mapping[str, tuple[str, str]]] = {
-    "regression": (
-        "Dep. Variable|Fit|Noise|Rows|Complete, noisy|Scaling|Df Model|R-squared|Residual sd",
-        f"{_PRIVACY}|Clip|Bounds|Intervals",
-    ),
-    "chosen regression": (
-        "Fit|Noise|Rows|Complete, noisy",
-        "R-squared|Residual sd|Intervals",
-    ),
-    "glm": (
-        "Dep. Variable|Success|Family|Link|Noise|Df Model|Scale|Complete, noisy|Converged",
-        f"{_PRIVACY}|Offset|Trials|Intervals",
-    ),
-    "chosen glm": ("Family|Link|Fit|Rows", "Complete, noisy|Scale|Converged|Intervals"),
-    "selection": (
-        "Method|Mechanism|Engine|Certified|Models|Terms|Units|Hierarchy|max_terms|Draws|Bounds",
-        f"{_PRIVACY}|Radius|Clip|Penalty|phi (per column)|psi (per term)|Sigma2",
-    ),
-    "classic": ("Statistic|Noise|Groups|Blocks|Complete, noisy", _PRIVACY),
-    "histogram": ("Column|Bins|Noise|Groups", _PRIVACY),
-}
-"""Which facts stand on the left and on the right of a whole page; those that are not known go."""
-
-
 def facts(layout: str, result: Any) -> Facts:
     """Lay out the facts of a result, or of the coefficients within one."""
     left, right = (
-        tuple((name, told) for name in side.split("|") if (told := _fact(name, result)) is not None)
-        for side in _LAYOUTS[layout]
+        tuple((name, told) for name in names if (told := _fact(name, result)) is not None)
+        for names in catalogue("layouts.toml")[layout].values()
     )
     return Facts(left, right)
 

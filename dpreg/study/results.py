@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 from dpreg.arrays import Bools, Floats, Ints
-from dpreg.planning.pages import Columns, grid, plain
+from dpreg.planning.pages import Columns, columns, grid, plain, share, words
 from dpreg.request import choice, count
 from dpreg.results.summary import Block, Facts, Grid, Paragraph, Printed, Summary
 
@@ -51,29 +51,6 @@ def marked(frame: Frame, stamp: str = CURATOR_ONLY) -> Frame:
     """Return `frame` with the stamp in its ``attrs``."""
     frame.attrs["privacy"] = stamp
     return frame
-
-
-def share(value: float) -> str:
-    """Write a probability as the slides do: .85, or 1 and 0 where it rounds to them."""
-    text = f"{value:.3f}"
-    return {"1.000": "1", "0.000": "0"}.get(text, text.lstrip("0"))
-
-
-_AGREEMENT: Final[Columns] = {
-    "same score": ("P(same\nchoice)", share),
-    "bic": ("P(BIC's\nchoice)", share),
-    "relative": ("relative\nR-squared", ".3f"),
-    "likeliest": ("likeliest model", plain),
-    "chance": ("its P", share),
-}
-_OUTCOMES: Final[Columns] = {
-    "found": ("found", ".2f"),
-    "useless": ("useless", ".2f"),
-    "in groups": ("in\ngroups", ".2f"),
-    "same": ("P(BIC's)", share),
-    "relative R-squared": ("relative\nR2", ".3f"),
-}
-"""What a page shows of each setting, after what it is."""
 
 
 def left_out(rows: int, most: int, where: str) -> list[Paragraph]:
@@ -426,25 +403,10 @@ class SelectionStudy(Study):
     def summary(self) -> Summary:
         """Return the printable page of the study."""
         law, likeliest = self.law, self.law.probabilities.argmax(axis=0)
-        notes = [
-            Paragraph(
-                "Choices",
-                "P(same choice) is the chance of the model that minimises the same score without "
-                "noise; P(BIC's choice) that of least squares with BIC, which is "
-                f"{self.models[law.bic]} (R-squared {law.bic_rsquared:.3f}). Relative "
-                "R-squared is the expected one of the drawn model's constrained fit over that of "
-                "BIC's.",
-            )
-        ]
+        told = words("study-choices", model=self.models[law.bic], rsquared=law.bic_rsquared)
+        notes = [Paragraph("Choices", told)]
         if not self.exact:
-            notes.append(
-                Paragraph(
-                    "Draws",
-                    "The space is too large to list: chances are shares of "
-                    f"{law.draws} draws, with standard errors in frequency_errors and in the "
-                    "tables' se columns.",
-                )
-            )
+            notes.append(Paragraph("Draws", words("study-draws", draws=law.draws)))
         table = self.agreement.assign(
             relative=self.relative_rsquared["relative"],
             likeliest=[self.models[i] for i in likeliest],
@@ -452,7 +414,7 @@ class SelectionStudy(Study):
         )
         return self._page(
             "Selection study",
-            (table, _AGREEMENT, "rrrlrrrlr", "Agreement and fit"),
+            (table, columns("agreement"), "rrrlrrrlr", "Agreement and fit"),
             ("Chance that the drawn model holds each term", self.frequencies.map(share)),
             notes,
         )
@@ -520,19 +482,10 @@ class AdaptiveStudy(Study):
 
     def summary(self) -> Summary:
         """Return the printable page of the study."""
-        reading = Paragraph(
-            "Reading",
-            "The looks were made anew for each draw, with seeded noise of the law of a call. found "
-            "and useless: reported terms that least squares with BIC chooses on these rows "
-            f"({', '.join(self.bic) or 'none'}), and that it does not; in groups: terms of which "
-            "the looks show that one at least matters.",
-        )
+        told = words("study-looks", terms=", ".join(self.bic) or "none")
         cells = self.frequencies.map(share) + " (" + self.alternatives.map(share) + ")"
         title = "Share of draws that report each term, and that name it in a group (in brackets)"
-        table = (
-            self.outcomes,
-            _OUTCOMES,
-            "rrlrrrrr",
-            f"On average; BIC chooses {len(self.bic)} terms",
-        )
-        return self._page("Study of selection by looks", table, (title, cells), (reading,))
+        head = f"On average; BIC chooses {len(self.bic)} terms"
+        table = self.outcomes, columns("outcomes"), "rrlrrrrr", head
+        reading = [Paragraph("Reading", told)]
+        return self._page("Study of selection by looks", table, (title, cells), reading)

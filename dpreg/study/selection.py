@@ -11,6 +11,9 @@ seeded noise of the very law of a private call.
 Beside both stands the choice that needs no privacy: least squares with BIC, over the same models.
 All that leaves this room is curator-only.
 
+Studies check their arguments as `dpreg.dp_select` does, run its stages up to the draw, and take the
+law of the draw in place of a draw.
+
 Tested in `tests/study/test_selection.py`, `tests/study/test_adaptive.py` and
 `tests/study/test_bic.py`.
 """
@@ -18,27 +21,35 @@ Tested in `tests/study/test_selection.py`, `tests/study/test_adaptive.py` and
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from dpreg.api.select import ByLooks, choose_by_looks
 from dpreg.arrays import MOMENT_BITS, Bools, Floats, Ints
-from dpreg.choice import choose
 from dpreg.errors import ArgumentError
-from dpreg.formula.design import Design
-from dpreg.looks.described import Described
+from dpreg.formula.design import Design, undeclared
 from dpreg.looks.families import Linear
-from dpreg.looks.loop import laws_for_choice, look
-from dpreg.looks.plan import LookPlan
-from dpreg.looks.table import Table
-from dpreg.moments import Moments
+from dpreg.moments import Moments, read_moments
+from dpreg.options import PCLS, Amount, Amounts, MethodLike, SchemaLike, Table, unpacked
 from dpreg.privacy.account import Account
+from dpreg.privacy.budget import exact
 from dpreg.privacy.mechanisms.choice import effective_t
-from dpreg.request import SelectionRequest
+from dpreg.request import (
+    Arguments,
+    SelectionRequest,
+    answered_by,
+    choice,
+    count,
+    names,
+    renamed_method,
+)
 from dpreg.running import bar
+from dpreg.schema import Schema
 from dpreg.selection import run
 from dpreg.selection.contest import Contest
 from dpreg.selection.draws import LARGEST_LIST
@@ -49,8 +60,10 @@ from dpreg.selection.scoring.problem import Problem
 from dpreg.selection.space import Space
 from dpreg.selection.tree.noise import Bits
 from dpreg.selection.tree.search import Tree
-from dpreg.sources.reader import Reader
+from dpreg.sources import as_source
+from dpreg.sources.reader import Reader, showing
 from dpreg.study.results import AdaptiveStudy, Law, SelectionStudy, Setting
+from dpreg.study.simulation import several, size_or_zero
 
 _LARGEST_TABLE: Final = 2**27
 """Models times settings: a gigabyte of probabilities."""
@@ -266,21 +279,18 @@ def _fits(
 # ---- looks ---------------------------------------------------------------------------------------
 
 
-def study_looks(
-    studied: Studied, reader: Reader, settings: Sequence[tuple[SelectionRequest, LookPlan]]
-) -> AdaptiveStudy:
-    """Make the looks again and again under each setting, and choose from each.
+def study_looks(studied: Studied, ways: Sequence[ByLooks]) -> AdaptiveStudy:
+    """Make the looks of each setting again and again, and choose from each.
 
-    The reader's rows can be read again: three or four passes a draw.
+    The rows can be read again: three or four passes a draw.
     """
-    total = len(settings) * studied.draws
-    drawing = bar(total=total, unit=" draws", shown=studied.progress)
-    drawn, keys = [list[Outcome]() for _ in settings], []
-    for place, (request, plan) in enumerate(settings):
-        rng, budget = np.random.default_rng([studied.seed, place]), request.budget
-        keys.append((float(budget.eps), float(budget.delta), plan.mechanism))
+    drawing = bar(total=len(ways) * studied.draws, unit=" draws", shown=studied.progress)
+    drawn, keys = [list[Outcome]() for _ in ways], []
+    for place, way in enumerate(ways):
+        rng, budget = np.random.default_rng([studied.seed, place]), way.request.budget
+        keys.append((float(budget.eps), float(budget.delta), way.plan().mechanism))
         for _ in range(studied.draws):
-            drawn[place].append(_choose(request, plan, studied, reader, rng))
+            drawn[place].append(_choose(way, studied.space, rng))
             drawing.update()
     drawing.close()
     units = studied.best_by_bic()
@@ -291,21 +301,13 @@ def study_looks(
     return AdaptiveStudy(**studied.facts, settings=tuple(map(Setting, keys)), law=law)
 
 
-def _choose(
-    request: SelectionRequest,
-    plan: LookPlan,
-    studied: Studied,
-    reader: Reader,
-    rng: np.random.Generator,
-) -> Outcome:
+def _choose(way: ByLooks, space: Space, rng: np.random.Generator) -> Outcome:
     """Look once with seeded noise; return the terms found, those fitted, and those of groups."""
-    account, design = Account(request.protection, request.budget, rng), studied.design
-    opened = plan.open(account)
+    account = Account(way.request.protection, way.request.budget, rng)
+    opened = way.open(account)
     account.charge(None, "a study")
-    described = Described(tuple(range(1, len(design.columns))), levels=design.levels)
-    seen = look(Table(reader, design, described, opened), Linear())
-    alpha = float(request.false_inclusions)
-    choice = choose(laws_for_choice(seen), studied.space, false_inclusions=alpha)
+    alpha = float(way.request.false_inclusions)
+    choice = choose_by_looks(way.table(opened)[1], Linear(), space, alpha).choice
     return choice.found, choice.model, tuple(unit for group in choice.groups for unit in group)
 
 
@@ -381,3 +383,143 @@ def _residual(columns: Bools, moments: Moments) -> Floats:
     gram, cross, squares = z[:-1, :-1], z[:-1, -1], float(z[-1, -1])
     beta = constrained.solve(gram, cross, math.inf, columns).beta
     return np.asarray(squares + ((beta @ gram) * beta).sum(axis=1) - 2 * beta @ cross)
+
+
+# ---- the call ------------------------------------------------------------------------------------
+
+_SAME: Final[Mapping[str, Any]] = {"shares": None, "draws": 1, "fit": None, "unsafe_seed": None}
+"""Arguments of `dp_select` that are the same in every study of a selection."""
+
+
+def _selection_study(asked: Arguments) -> Any:
+    """Answer `selection_study`: a request a combination, all on the same rows."""
+    call = {**unpacked(asked), "keep": names(asked["keep"], "keep")}
+    if call["draws"] != 1 and isinstance(asked["method"], PCLS):
+        raise ArgumentError("draws: a study computes the law of one draw.")
+    looks = choice(renamed_method(call["method"]), "method", ("pcls", "adaptive")) == "adaptive"
+    call["method"] = "adaptive" if looks else "pcls"
+    told = ("eps", "delta") if looks else ("eps", "radius", "penalty", "mechanism")
+    varied = {name: several(call[name], name) for name in told}
+    if not looks:
+        if any(exact(one, "delta") for one in several(call["delta"], "delta")):
+            raise ArgumentError('delta is for method="adaptive": "pcls" is pure.')
+        call["delta"] = 0
+    for price in varied.get("penalty", ()):
+        if price not in ("auto", "bic"):
+            size_or_zero(price, "penalty")
+    drawn: dict[str, Any] = {
+        "draws": count(asked["draws"], "draws", 2 if looks else 1),
+        "seed": count(call["seed"], "seed", 0),
+        "progress": showing(call["progress"]),
+    }
+    requests = [
+        SelectionRequest.of({**call, **_SAME, **dict(zip(varied, one, strict=True))})
+        for one in product(*varied.values())
+    ]
+    first, known = requests[0], Schema.from_any(call["schema"])
+    for name, given in (("radius", varied.get("radius", ())), ("sigma2", (call["sigma2"],))):
+        if "private" in given:
+            raise ArgumentError(
+                f'a study spends no budget: {name} must be a number, not "private".'
+            )
+    reader = Reader(as_source(call["data"]), not looks and call["progress"])
+    if unbounded := undeclared(first.formula, known, reader.source):
+        raise ArgumentError(
+            f"a study buys no bounds: declare those of {', '.join(unbounded)} in the schema."
+        )
+    if not looks:
+        prepared = [run.prepare(request, known, reader) for request in requests]
+        design = run.design_of(first, known)
+        space = run.space_of(first, design)
+        is_listed(requests, space)
+        moments = run.read_rows(first, design, reader).selecting
+        paper = Studied(request=first, design=design, space=space, moments=moments, **drawn)
+        return study_paper(paper, requests, prepared)
+    settled = [ByLooks.of(request, (reader, known)) for request in requests]
+    design = settled[0].context.trial
+    if len(design.columns) < 2:
+        raise ArgumentError('method="adaptive" needs columns to look at: use method="pcls".')
+    for way in settled:
+        way.refuses(reader.source.rows)
+    space, (moments,) = settled[0].space(design), read_moments(reader, design)
+    studied = Studied(request=first, design=design, space=space, moments=moments, **drawn)
+    return study_looks(studied, settled)
+
+
+@answered_by(_selection_study)
+def selection_study(
+    formula: str,
+    data: Table,
+    *,
+    schema: SchemaLike,
+    eps: Amounts = (1,),
+    delta: Amounts = (0,),
+    method: MethodLike = "pcls",
+    neighbors: str = "replace-one",
+    contributions: int = 1,
+    units: str = "term",
+    keep: Iterable[str] = ("Intercept",),
+    max_terms: int | None = None,
+    hierarchy: str = "none",
+    false_inclusions: Amount = 0.1,  # by definition: as of `dpreg.dp_select`
+    draws: int = 200,  # work
+    seed: int = 0,
+    progress: bool | None = None,
+) -> SelectionStudy | AdaptiveStudy:
+    """Compute the law of a private selection under every combination of settings. Curator only.
+
+    Nothing here is private and nothing may be released: the probabilities are exact functions of
+    the confidential rows. Use it on public or simulated rows, or inside the curator's walls.
+
+    Parameters
+    ----------
+    formula, data, schema
+        As for `dpreg.dp_select`; every column of numbers needs declared bounds.
+    eps : number or sequence of numbers
+    delta : number or sequence of numbers
+        Combined with eps; only for "adaptive".
+    method : {"pcls", "adaptive"} or object
+        "pcls" computes exact laws, under every eps and every radius, penalty and mechanism of
+        ``dpreg.PCLS(radius=(1, 2), penalty=("auto", 10), mechanism=...)``, in all combinations;
+        numbers are 0 or lie between 1e-30 and 1e30. Its engine "enumerate" lists the models and is
+        exact; "tree" draws, `draws` times a setting, and gives standard errors; "auto" lists up to
+        65,536 models (2**20 where laplace is asked for).
+        "adaptive" makes the looks at these rows `draws` times under each eps and delta, with seeded
+        noise.
+    neighbors, contributions, units, keep, max_terms, hierarchy, false_inclusions
+        As for `dpreg.dp_select`, one value for the whole study.
+    draws, seed : int
+        For the tree, and for "adaptive".
+    progress : bool, optional
+        Show bars on stderr, over the rows and over the settings; default where stderr is a
+        terminal.
+
+    Returns
+    -------
+    SelectionStudy or AdaptiveStudy
+        With ``probabilities``, ``frequencies``, ``agreement``, ``relative_rsquared``, ``plot()``;
+        for "adaptive" ``outcomes`` (found, useless, in groups), ``frequencies``, ``alternatives``.
+
+    Raises
+    ------
+    ArgumentError, FormulaError, SchemaError, DataError
+        From public facts, before a row is read.
+
+    Notes
+    -----
+    The laws are those of ``dp_select(..., fit=None, draws=1)``, all of eps spent on the draw and
+    all rows read by it. Where `sigma2` is given under ``neighbors="add-remove"``, the noisy count
+    that `dp_select` buys is charged, and taken at its true value.
+
+    Examples
+    --------
+    >>> import dpreg
+    >>> rand = dpreg.datasets.load_randhie()
+    >>> study = dpreg.selection_study("mdvis ~ disea + lpi", rand.data, schema=rand.schema,
+    ...                               eps=(1, 10),
+    ...                               method=dpreg.PCLS(penalty=(0, 10)))
+    >>> study
+    <SelectionStudy: mdvis, 4 models x 4 settings, exact; curator only: not private, do not release>
+    >>> study.frequencies.attrs["privacy"]
+    'curator only: not private, do not release'
+    """

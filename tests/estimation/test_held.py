@@ -14,7 +14,7 @@ import pytest
 from flint import arb, ctx
 from scipy.optimize import minimize
 
-from dpreg.api.moments import can_hold
+from dpreg.api.looks import can_hold
 from dpreg.estimation import objective
 from dpreg.estimation.objective import (
     HeldRows,

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from dpreg.errors import ArgumentError
-from dpreg.estimation.objective import LARGEST_RADIUS, LARGEST_REACH, LEAST_TAU, Form, Location
+from dpreg.estimation.objective import LARGEST_RADIUS, LEAST_TAU, Form, Location
+from dpreg.looks.coordinates import LARGEST_REACH
 
 
 def arguments(rng, p, size=1.0):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dpreg
-from dpreg.api import aggregate
+from dpreg.estimation import blocks
 from dpreg.estimation.blocks import put_back, start
 
 ROWS = np.random.default_rng(0).normal(5, 1, 400)
@@ -25,13 +25,13 @@ def streams() -> Iterator[None]:
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
     """The block values of each call, in order."""
-    honest, kept = aggregate.block_values, []
+    honest, kept = blocks.block_values, []
 
     def noted(*args: object, **options: object) -> np.ndarray:
         kept.append(honest(*args, **options))
         return kept[-1]
 
-    monkeypatch.setattr(aggregate, "block_values", noted)
+    monkeypatch.setattr(blocks, "block_values", noted)
     return kept
 
 

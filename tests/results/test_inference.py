@@ -5,6 +5,7 @@ from statsmodels.formula import api as smf
 
 from dpreg.errors import ArgumentError
 from dpreg.results import inference
+from dpreg.results.saved import read_only
 
 
 @pytest.fixture
@@ -77,16 +78,16 @@ def test_levels_outside_zero_and_one_are_refused(alpha):
 def test_read_only_keeps_what_nobody_else_may_write_to():
     source = np.eye(2)
     source.setflags(write=False)
-    assert inference.read_only(source, 2, "covariance") is source
-    assert not np.shares_memory(inference.read_only(source[:], 2, "covariance"), source)
+    assert read_only(source, 2, "covariance") is source
+    assert not np.shares_memory(read_only(source[:], 2, "covariance"), source)
     writeable = np.eye(2)
-    assert not np.shares_memory(inference.read_only(writeable, 2, "covariance"), writeable)
+    assert not np.shares_memory(read_only(writeable, 2, "covariance"), writeable)
 
 
 def test_read_only_copies_and_refuses_writes():
     source = [[1.0, 2.0]]
-    array = inference.read_only(source, 2, "covariance")
+    array = read_only(source, 2, "covariance")
     with pytest.raises(ValueError, match="read-only"):
         array[0, 0] = 3
     with pytest.raises(ArgumentError, match="covariance must have 2"):
-        inference.read_only([1.0], 2, "covariance")
+        read_only([1.0], 2, "covariance")

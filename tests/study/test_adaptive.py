@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from dpreg import dp_select
-from dpreg.api.study import selection_study
 from dpreg.errors import ArgumentError
 from dpreg.study.results import CURATOR_ONLY
+from dpreg.study.selection import selection_study
 
 SCHEMA = dict.fromkeys([*"abcd", "y"], (-1, 1))
 FORMULA = "y ~ a + b + c + d"

@@ -8,11 +8,12 @@ matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("agg")
 from matplotlib import pyplot  # noqa: E402
 
-from dpreg.api.study import selection_study, simulation_study  # noqa: E402
 from dpreg.errors import ArgumentError  # noqa: E402
 from dpreg.options import PCLS  # noqa: E402
 from dpreg.study import plots  # noqa: E402
 from dpreg.study.results import CURATOR_ONLY, SIMULATED  # noqa: E402
+from dpreg.study.selection import selection_study  # noqa: E402
+from dpreg.study.simulation import simulation_study  # noqa: E402
 
 KINDS = ("agreement", "relative_rsquared", "frequencies", "probabilities")
 

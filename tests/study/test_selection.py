@@ -14,12 +14,12 @@ from oracles.design_rows import blocks
 from scipy.stats import chi2
 
 from dpreg import datasets, dp_select
-from dpreg.api.study import selection_study
 from dpreg.errors import ArgumentError
 from dpreg.options import PCLS
 from dpreg.privacy.mechanisms.choice import choose
 from dpreg.selection.draws import Enumerated
 from dpreg.study.results import CURATOR_ONLY
+from dpreg.study.selection import selection_study
 
 PROSTATE = ("lcavol", "lweight", "age", "lcp", "lbph")
 TOP = 5.583  # max |lpsa|, the paper's r

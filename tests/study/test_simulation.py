@@ -8,7 +8,6 @@ import pytest
 from oracles.bounds import score_range
 
 from benchmarks._figures import BETAS, figure, mechanism_table
-from dpreg.api.study import simulation_study
 from dpreg.arrays import MOMENT_BITS
 from dpreg.errors import ArgumentError
 from dpreg.moments import Moments
@@ -16,6 +15,7 @@ from dpreg.privacy.proofs import score_grid
 from dpreg.selection.scoring.problem import Problem
 from dpreg.study import simulation
 from dpreg.study.results import SIMULATED
+from dpreg.study.simulation import simulation_study
 
 SMALL = {"datasets": 40, "penalty": np.linspace(0, 0.5, 26)}
 

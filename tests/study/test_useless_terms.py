@@ -13,11 +13,11 @@ from oracles.bounds import score_range
 from oracles.design_rows import blocks
 from oracles.scores import penalty_counts
 
-from dpreg.api.study import selection_study
 from dpreg.options import PCLS
 from dpreg.privacy import seeded
 from dpreg.privacy.mechanisms.choice import noise_scale
 from dpreg.privacy.proofs import score_grid
+from dpreg.study.selection import selection_study
 
 ROWS, DRAWS = 4000, 2000
 LEVELS = tuple("abcdefghi")
