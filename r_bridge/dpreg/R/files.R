@@ -38,17 +38,13 @@ dp_save <- function(object, path, ...) {
 #' @export
 dp_load <- function(path, ...) {
   no_more(...)
-  told <- python_call("load", list(path = file_path(path)))
-  translation <- if (!is.null(told$formula)) translation_of(told$formula, r_schema(told$view$schema))
-  if (told$kind %in% c("glm", "glm-selection")) translation <- saved_model(translation, told$offset, told$trials)
-  call <- released_call(told, translation)
-  switch(told$kind,
-    glm = new_glm(told$view, translation, call),
-    selection = ,
-    `glm-selection` = new_selection(told$view, translation, call),
-    regression = new_regression(told$view, translation, call),
-    new_estimate(told$view, call)
-  )
+  told <- python_call("read", list(path = file_path(path)))
+  translation <- if (!is.null(told$formula)) translation_of(told$formula)
+  family <- told$kind %in% c("glm", "glm-selection")
+  if (family) translation <- saved_model(translation, told$offset, told$trials)
+  view <- python_call("result", list(text = told$json), translation = translation)
+  make <- switch(told$kind, glm = new_glm, selection = , `glm-selection` = new_selection, regression = new_regression, new_estimate)
+  make(view, translation, released_call(view$record$call, told$arguments, translation))
 }
 
 #' @rdname dp_save
@@ -79,7 +75,7 @@ file_path <- function(path) {
 
 # What translate_formula() makes of a formula that was typed in R, from Python's words for its terms and
 # the R text of each of their variables.
-translation_of <- function(told, schema) {
+translation_of <- function(told) {
   expressions <- lapply(told$texts, function(text) {
     e <- str2lang(text)
     # A column of bins that R made has the name of its call.
@@ -101,12 +97,11 @@ translation_of <- function(told, schema) {
 
 # The call that made a result, from its record: what print() and update() show. Rows, schema and estimator
 # are names, to be given anew.
-released_call <- function(told, translation) {
-  name <- told$view$record$call
+released_call <- function(name, arguments, translation) {
   if (is.null(name)) return(quote(dp_load(path)))
-  family <- told$arguments$family
-  if (is.list(family)) told$arguments[c("family", "response_cap")] <- list(family$name, family$response_cap)
-  arguments <- lapply(told$arguments, recorded_value)
+  family <- arguments$family
+  if (is.list(family)) arguments[c("family", "response_cap")] <- list(family$name, family$response_cap)
+  arguments <- lapply(arguments, recorded_value)
   first <- if (is.null(translation)) {
     c(if (name == "sample_aggregate") list(estimator = quote(estimator)), arguments["x"], list(data = quote(data)))
   } else {

@@ -72,7 +72,7 @@ confint.dp_result <- function(object, parm, level = 0.95, ...) {
   check_level(level)
   tails <- c((1 - level) / 2, (1 + level) / 2)
   limits <- if (length(fit$conditional)) {
-    given_limits(fit$conditional, level)
+    conditional_law(fit, level)$limits
   } else if (is.null(fit$interval_draws)) {
     half <- half_widths(fit, std_errors(fit), diag(as.matrix(fit$privacy_vcov %||% fit$vcov)), own_level(fit, level))
     fit$coefficients + outer(half, c(-1, 1))
@@ -184,8 +184,7 @@ family.dp_result <- function(object, ...) {
 format.dp_result <- function(x, ...) {
   no_more(..., .harmless = c("digits", "width"))
   what <- if (inherits(x, "dp_estimate")) x$statistic else deparse1(stats::formula(x))
-  paste0("<", class(x)[1], ": ", what, ", eps = ", format(x$eps), ", delta = ", format(x$delta),
-         if (isTRUE(x$seeded)) paste0("; ", stamp), ">")
+  paste0("<", class(x)[1], ": ", what, ", ", cost(x), if (isTRUE(x$seeded)) paste0("; ", stamp), ">")
 }
 
 #' @rdname dp_result

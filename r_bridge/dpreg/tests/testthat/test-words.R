@@ -1,5 +1,9 @@
+test_verbs()
+
 test_that("Python's words become R's", {
-  say <- function(text, ...) in_r_words(text, ...)
+  say <- function(text, labels = character()) {
+    python_call("words", list(text = text), translation = list(terms = character(), labels = labels))
+  }
   expect_identical(say("factor 'C(Q(\"a b\"))': no", c("C(Q(\"a b\"))" = "factor(`a b`)")), "term 'factor(`a b`)': no")
   expect_identical(say("write levels as in C(x, levels=[1, 2, 3]), or {\"x\": {\"levels\": [1, 2, 3]}}."),
                    "write levels as in factor(x, levels = c(1, 2, 3)), or list(x = list(levels = c(1, 2, 3))).")
