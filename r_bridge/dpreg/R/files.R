@@ -44,7 +44,7 @@ dp_load <- function(path, ...) {
   if (family) translation <- saved_model(translation, told$offset, told$trials)
   view <- python_call("result", list(text = told$json), translation = translation)
   make <- switch(told$kind, glm = new_glm, selection = , `glm-selection` = new_selection, regression = new_regression, new_estimate)
-  make(view, translation, released_call(view$record$call, told$arguments, translation))
+  make(view, translation, released_call(told$call, translation))
 }
 
 #' @rdname dp_save
@@ -95,31 +95,10 @@ translation_of <- function(told) {
   )
 }
 
-# The call that made a result, from its record: what print() and update() show. Rows, schema and estimator
-# are names, to be given anew.
-released_call <- function(name, arguments, translation) {
-  if (is.null(name)) return(quote(dp_load(path)))
-  family <- arguments$family
-  if (is.list(family)) arguments[c("family", "response_cap")] <- list(family$name, family$response_cap)
-  arguments <- lapply(arguments, recorded_value)
-  first <- if (is.null(translation)) {
-    c(if (name == "sample_aggregate") list(estimator = quote(estimator)), arguments["x"], list(data = quote(data)))
-  } else {
-    list(formula = add_offsets(full_formula(translation), translation$in_formula), data = quote(data))
-  }
-  declared <- if (!is.null(arguments$schema) || !is.null(translation)) list(schema = quote(schema))
-  arguments <- arguments[!names(arguments) %in% c("formula", "x", "schema", "keep", added_names)]
-  public_call(as.call(c(as.name(name), first[lengths(first) > 0], arguments, declared)))
-}
-
-# Python's record has exact numbers as text.
-recorded_value <- function(value) {
-  if (is.list(value)) {
-    value <- lapply(value, recorded_value)
-    plain <- all(vapply(value, function(one) is.atomic(one) && length(one) == 1, NA)) && is.null(names(value))
-    return(as.call(c(if (plain) quote(c) else quote(list), value)))
-  }
-  if (is.character(value) && length(value) == 1 && grepl("^-?[0-9.]+(e[-+]?[0-9]+)?$", value)) return(as.double(value))
-  if (is.character(value) && length(value) > 1) return(as.call(c(quote(c), as.list(value))))
-  if (is.integer(value)) as.double(value) else value
+# The call that made a result, as Python writes it from its record: what print() and update() show.
+released_call <- function(text, translation) {
+  if (is.null(text)) return(quote(dp_load(path)))
+  call <- str2lang(text)
+  if (!is.null(translation)) call$formula <- add_offsets(full_formula(translation), translation$in_formula)
+  public_call(call)
 }

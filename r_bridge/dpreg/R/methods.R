@@ -19,7 +19,7 @@ fitted_part <- function(object, what) {
 #'
 #' The functions that work on an [lm()] work on the results of [dp_select()] and [dp_ols()], and those that work on
 #' a [glm()] on the results of [dp_glm()], with the same names for coefficients: `(Intercept)`, `countycc`,
-#' `log(x)`. None of them needs Python.
+#' `log(x)`. None of them needs Python, but for intervals and p-values of a result of dpreg 0.2 with `fit = "same"`.
 #' What is computed from single rows is never released: `residuals()`, `fitted()`, `deviance()`,
 #' `logLik()` and their like fail with a condition of class `dpreg_not_released` that says why.
 #'

@@ -12,7 +12,7 @@ from dpreg.errors import ArgumentError
 from dpreg.results.base import from_json
 from dpreg.results.glm import GLMResults
 from dpreg.results.selection import GLMSelectionResults
-from dpreg_bridge.formulas import added_in_r, in_r
+from dpreg_bridge.formulas import added_in_r, call_in_r, in_r
 from dpreg_bridge.views import declared
 
 __all__ = ["dataset", "read", "report"]
@@ -31,8 +31,7 @@ def read(path: str) -> dict[str, Any]:
     elif coded is not None:
         told["formula"] = in_r(coded)
     if result.record is not None:
-        arguments = dict(result.record.arguments)
-        told["arguments"] = {name: _argument(value) for name, value in arguments.items()}
+        told["call"] = call_in_r(result.record, model=coded is not None)
     return told
 
 
@@ -73,14 +72,3 @@ def _cells(column: pd.Series[Any]) -> Any:
     if pd.api.types.is_numeric_dtype(column.dtype):
         return column.to_numpy(dtype=np.float64)
     return column.to_numpy(dtype=object)
-
-
-def _argument(value: Any) -> Any:
-    """Make a value that R can have: text, a number, a truth, or lists of these."""
-    if isinstance(value, dict):
-        return {name: _argument(part) for name, part in value.items()}
-    if isinstance(value, list):
-        if value and all(isinstance(part, str) for part in value):
-            return tuple(value)
-        return [_argument(part) for part in value]
-    return value
