@@ -13,8 +13,9 @@ python_call <- function(verb, arguments = list(), data = NULL, columns = names(d
   door <- open_door()
   request <- list(
     verb = verb, arguments = plain_arguments(arguments), columns = table,
-    rows = if (!is.null(data)) as.double(nrow(data)), names = if (!is.null(data)) legal(names(data)), source = source$number, debug = isTRUE(getOption("dpreg.debug")),
-    heard = 0L, words = if (!is.null(translation)) lapply(translation[c("terms", "labels")], as.list)
+    rows = if (!is.null(data)) as.double(nrow(data)), names = if (!is.null(data)) legal(names(data)),
+    source = source$number, debug = isTRUE(getOption("dpreg.debug")), heard = 0L,
+    words = if (!is.null(translation)) lapply(translation[c("terms", "labels")], as.list)
   )
   check_text(request[c("verb", "arguments")], "an argument")
   repeat {

@@ -86,9 +86,7 @@ translation_of <- function(told) {
   labels <- vapply(factors, function(codes) paste(shown[codes], collapse = ":"), "")
   constant <- length(factors) < length(told$terms)
   list(
-    patsy = told$formula,
     terms = c(if (constant) c(Intercept = "(Intercept)"), stats::setNames(labels, names(factors))),
-    factors = factors,
     labels = shown,
     response = shown[[told$response]],
     expressions = stats::setNames(expressions, shown)

@@ -1,12 +1,11 @@
 # An R formula as a patsy formula.
 #
 # R's own terms() reads the operators (`.`, `*`, `^`, `:`, `-1`), so that they mean what they mean in
-# lm(); what is translated here is each variable of the result: a column, or an expression such as
-# log(x). What has no translation that reads one row at a time is refused, with its name and why.
+# lm(); Python translates each variable of the result: a column, or an expression such as log(x).
 
 # patsy: the formula as text. terms: R's label of each term, named by patsy's; "(Intercept)" first if
-# there is one. factors: for each term patsy's codes of its variables. labels: R's label of each
-# variable, named by patsy's code. expressions: the call that computes each variable, named by its label.
+# there is one. labels: R's label of each variable, named by patsy's code. expressions: the call that computes
+# each variable, named by its label.
 # response: R's label. columns: the columns that Python reads. derived: columns that R makes (bins.R).
 # `bounds` tells the declared bounds of a column. A model of a family may have `added` offsets (offset.R).
 translate_formula <- function(formula, data, bounds = function(name) NULL, added = NULL) {
@@ -34,26 +33,23 @@ translate_formula <- function(formula, data, bounds = function(name) NULL, added
     shown <- shown[-offset]
     if (length(incidence)) incidence <- incidence[-offset, , drop = FALSE]
   }
-  codes <- codes_of(lapply(variables, with_boundary, bounds), shown, data, truth = !is.null(added))
+  variables <- lapply(variables, with_boundary, bounds)
+  codes <- codes_of(variables, shown, data, truth = !is.null(added))
   response <- codes[attr(tt, "response")]
   if (anyDuplicated(codes)) {
     twice <- shown[codes %in% codes[duplicated(codes)]]
     refuse_term(twice[2], paste0("it says the same as ", quoted(twice[1]), "; write one of them"))
   }
-  factors <- lapply(seq_len(NCOL(incidence) * (length(incidence) > 0)), function(j) {
-    codes[incidence[, j] > 0]
-  })
-  terms <- vapply(factors, paste, "", collapse = ":")
+  labels <- attr(tt, "term.labels")
+  terms <- vapply(seq_along(labels), function(j) paste(codes[incidence[, j] > 0], collapse = ":"), "")
   derived <- Filter(Negate(is.null), stats::setNames(lapply(variables, derived_column), shown))
   constant <- attr(tt, "intercept") == 1
   translation <- list(
     patsy = paste(response, "~", right_side(terms, constant)),
-    terms = c(if (constant) c(Intercept = "(Intercept)"),
-              stats::setNames(attr(tt, "term.labels"), terms)),
-    factors = stats::setNames(factors, terms),
+    terms = c(if (constant) c(Intercept = "(Intercept)"), stats::setNames(labels, terms)),
     labels = stats::setNames(shown, codes),
     response = shown[attr(tt, "response")],
-    expressions = stats::setNames(lapply(variables, with_boundary, bounds), shown),
+    expressions = stats::setNames(variables, shown),
     columns = unique(unlist(lapply(variables[!shown %in% names(derived)], all.vars))),
     derived = derived
   )

@@ -61,7 +61,6 @@ def in_r(formula: str) -> dict[str, Any]:
     terms = {term.name(): tuple(f.name() for f in term.factors) for term in read.rhs_termlist}
     codes = {code for codes in terms.values() for code in codes} | {response.name()}
     return {
-        "formula": formula,
         "response": response.name(),
         "terms": terms,
         "texts": {code: _variable(code) for code in sorted(codes)},
