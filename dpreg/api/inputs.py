@@ -264,9 +264,8 @@ def _declared(name: str, bounds: Any, schema: Schema, levels_allowed: bool) -> C
         if levels_allowed:
             return found
         raise ArgumentError(f"column {shown(name)} holds labels: only dp_histogram takes it.")
-    lacks = "neither bounds nor levels" if levels_allowed else "no bounds"
     raise ArgumentError(
-        f"column {shown(name)} has {lacks}: give bounds=(lowest, highest) or declare them in "
+        f"column {shown(name)} has no bounds: give bounds=(lowest, highest) or declare them in "
         "schema. They must be public knowledge, not taken from the rows."
     )
 

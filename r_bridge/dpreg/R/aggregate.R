@@ -85,6 +85,7 @@ sample_aggregate <- function(estimator, data, eps, delta = 0, bounds, blocks = N
   person <- person_column(person, c(by, declared))
   arguments <- with_ledger(arguments)
   if (is.list(bounds)) arguments$bounds <- lapply(bounds, as.list)
+  if (!is.null(by)) check_declared(data, by, arguments$schema)
   step <- if (tabular) {
     python_call("open_run", arguments, data, as.character(unique(c(declared, by, person))))
   } else {

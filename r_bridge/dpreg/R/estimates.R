@@ -95,6 +95,7 @@ estimate_of_table <- function(asked, x, by, data, source) {
   }
   columns <- unique(c(x, by))
   arguments["schema"] <- list(plain_schema(arguments$schema))
+  check_declared(data, columns, arguments$schema)
   person <- person_column(arguments$person, c(columns, names(arguments$schema)))
   arguments <- with_ledger(arguments)
   if (!is.null(arguments$bounds)) arguments$bounds <- as.list(arguments$bounds)

@@ -51,7 +51,8 @@ translate_formula <- function(formula, data, bounds = function(name) NULL, added
     response = shown[attr(tt, "response")],
     expressions = stats::setNames(variables, shown),
     columns = unique(unlist(lapply(variables[!shown %in% names(derived)], all.vars))),
-    derived = derived
+    derived = derived,
+    declared = unique(unlist(lapply(variables, columns_with_levels)))
   )
   if (is.null(added)) translation else with_offset(translation, added, data)
 }
@@ -110,6 +111,15 @@ with_boundary <- function(variable, bounds) {
 without_package <- function(call) {
   if (is.call(call[[1]])) call[[1]] <- call[[1]][[3]]
   call
+}
+
+# Columns whose levels the formula itself writes down.
+columns_with_levels <- function(variable) {
+  if (!is.call(variable)) return(NULL)
+  call <- without_package(variable)
+  name <- call[[1]]
+  if (!identical(name, quote(factor)) || length(call) < 3) return(NULL)
+  all.vars(call[[2]])
 }
 
 # The shortest decimal that is this number.

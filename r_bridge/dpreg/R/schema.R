@@ -39,6 +39,22 @@ plain_declaration <- function(spec, name) {
          "for numbers that are labels, or logical().")
 }
 
+# Text without declared levels: of a file Python would read it as numbers, after a warning.
+check_declared <- function(data, columns, schema, exempt = character()) {
+  if (is.character(schema)) return(invisible())
+  for (name in setdiff(columns, c(names(schema), exempt))) {
+    if (!name %in% attr(data, "names")) next
+    kind <- column_kind(.subset2(data, match(name, attr(data, "names"))), name)
+    if (kind %in% c("text", "labels")) {
+      dpreg_stop(
+        "schema_error", "column ", quoted(name), " holds ", kind, ", and its levels must be declared, for those found ",
+        "in the rows are not public: add ", if (make.names(name) == name) name else paste0("`", name, "`"),
+        ' = c("level", "level", ...) to the schema, the reference level first.'
+      )
+    }
+  }
+}
+
 # A schema that a file holds, as a list.
 written_schema <- function(schema) {
   if (!is.character(schema)) return(schema)

@@ -128,6 +128,7 @@ model_of_table <- function(asked, make, data, source) {
   person <- person_column(arguments$person, used)
   bounds <- function(name) declared_bounds(arguments$schema, name)
   translation <- translate_formula(formula, without_person(data, person), bounds, offsets)
+  check_declared(data, translation$columns, arguments$schema, translation$declared)
   if (length(translation$derived)) {
     if (!is.null(source)) {
       refuse_term(names(translation$derived)[1], paste(

@@ -61,7 +61,7 @@ test_that("a path stands for its rows", {
 
 test_that("what a path lacks is said in R's words", {
   expect_error(dp_ols(income ~ nothere, file, eps = 1, schema = schema), "nothere", class = "dpreg_formula_error")
-  expect_error(dp_ols(income ~ age + sex, file, eps = 1, schema = schema[1:2]), "declare its levels",
+  expect_error(dp_ols(income ~ age + sex, file, eps = 1, schema = schema[1:2]), "levels must be declared",
                class = "dpreg_schema_error")
   expect_error(dp_mean("income", "nowhere.parquet", eps = 1, schema = schema), class = "dpreg_data_error")
   expect_error(dp_mean("income", NA_character_, eps = 1, schema = schema), class = "dpreg_argument_error")

@@ -130,7 +130,7 @@ class Words:
     @classmethod
     def of(cls, told: Mapping[str, Any] | None) -> Words:
         """Read what R sent of its formula, if anything."""
-        return cls() if told is None else cls(told["terms"], told["labels"])
+        return cls() if told is None else cls(told["terms"] or {}, told["labels"] or {})
 
     def columns(self, formula: str, schema: Any) -> dict[str, Column]:
         """Take the columns that a formula's right side may have apart, by Python's names."""
