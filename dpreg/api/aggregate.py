@@ -236,7 +236,7 @@ def block_table(
             "schema must declare the columns that the estimator is to get of this table: what is "
             "inferred from rows would make a block's value depend on other blocks."
         )
-    check_schema_names(declared, source)
+    check_schema_names(declared, source.names)
     test, names = where_of(where, declared), {*source.names}
     wanted = {*(() if test is None else test.columns), *(() if by is None else (by,))}
     columns: dict[str, ColumnType] = {

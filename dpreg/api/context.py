@@ -462,12 +462,12 @@ def open_table(
     persons = Persons.of(request.protection, request.seed)
     source = as_source(call["data"]) if source is None else source
     reader = Reader(source, call["progress"], persons, where_of(call["where"], known))
-    check_schema_names(known, source)
+    check_schema_names(known, source.names)
     return reader, known
 
 
-def check_schema_names(schema: Schema, source: Source) -> None:
-    """Refuse a schema that seems to misspell a column of the table.
+def check_schema_names(schema: Schema, names: Sequence[str]) -> None:
+    """Refuse a schema that seems to misspell one of a table's column names.
 
     One codebook may serve many tables: a schema may declare columns that this one lacks.
 
@@ -476,7 +476,6 @@ def check_schema_names(schema: Schema, source: Source) -> None:
     SchemaError
         If a key that no column has is spelt nearly like a column which no key declares.
     """
-    names = source.names
     undeclared = [name for name in names if name not in schema]
     for name in schema:
         if name not in names and (near := did_you_mean(name, undeclared, "")):

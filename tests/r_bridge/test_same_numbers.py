@@ -319,3 +319,13 @@ def test_r_and_python_agree_on_simulations(rscript) -> None:
         (1, 0.5, 0), (100, 400), radius=(1, 2), eps=3, datasets=5, penalty=(0.05, 0.2), bound=5
     )
     assert [*map(float, told.split())] == study.proportions["right"].tolist()
+
+
+def test_a_choice_of_dpreg_0_2_has_its_truncated_laws(rscript) -> None:
+    saved = Path(__file__).parents[1] / "results" / "saved-0.2" / "select-same.json"
+    numbers = "c(confint(fit, level = 0.9), tidy(fit)$p.value)"
+    told = rscript(f'fit <- dpreg::dp_load("{saved}")\ncat(format({numbers}, digits = 15))')
+    fit = from_json(saved.read_text(encoding="utf-8")).regression
+    expected = np.concatenate([fit.conf_int(0.1).to_numpy().ravel(), fit.pvalues.to_numpy()])
+    found = np.array(told.split(), dtype=np.float64)
+    np.testing.assert_allclose(np.sort(found), np.sort(expected), rtol=1e-12)

@@ -61,12 +61,8 @@ sample_aggregate <- function(estimator, data, eps, delta = 0, bounds, blocks = N
                              correct_bias = TRUE, aggregation = "auto", neighbors = "replace-one",
                              contributions = NULL, person = NULL, by = NULL, schema = NULL, timeout = NULL,
                              noise = NULL, budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL, ...) {
-  no_more(...)
-  call <- match.call()
-  required(estimator, data, eps, bounds)
-  arguments <- given_arguments(call)
-  arguments$estimator <- NULL
-  arguments$progress <- NULL
+  asked <- received("sample_aggregate", ..., .apart = c("estimator", "progress"))
+  arguments <- asked$arguments
   if (!is.function(estimator)) {
     dpreg_stop("argument_error", "estimator must be a function: it takes a block and returns numbers.")
   }
@@ -86,7 +82,7 @@ sample_aggregate <- function(estimator, data, eps, delta = 0, bounds, blocks = N
   if (!tabular) data <- plain_rows(data)
   arguments["schema"] <- list(plain_schema(schema))
   declared <- names(written_schema(arguments$schema))
-  person <- person_column(person, data, c(by, declared))
+  person <- person_column(person, c(by, declared))
   arguments <- with_ledger(arguments)
   if (is.list(bounds)) arguments$bounds <- lapply(bounds, as.list)
   if (!is.null(by)) check_declared(data, by, arguments$schema)
@@ -101,7 +97,7 @@ sample_aggregate <- function(estimator, data, eps, delta = 0, bounds, blocks = N
     estimates <- block_estimates(estimator, take, step, progress)
     step <- python_call("send_estimates", list(run = step$run), estimates)
   }
-  new_estimate(step$result, call)
+  new_estimate(step$result, NULL, asked$call)
 }
 
 # Numbers without anything that belongs to the whole: not even whether they are stored as integers,

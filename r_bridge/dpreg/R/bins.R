@@ -22,7 +22,10 @@ powers_of <- function(call) {
     error = function(cond) refuse("poly() takes one column, a degree and raw = TRUE here")
   )
   raw <- given$raw
-  if (!(isTRUE(raw) || identical(raw, quote(T)))) refuse(refusals$poly)
+  if (!(isTRUE(raw) || identical(raw, quote(T)))) {
+    refuse("it is computed across rows, and a private fit may read each row on its own only; write poly(x, 2, raw = TRUE), ",
+           "or powers: x + I(x^2)")
+  }
   degree <- given$degree %||% 1
   if (!is.numeric(degree) || length(degree) != 1 || !degree %in% 1:10) {
     refuse("the degree of poly() must be a whole number from 1 to 10, written out")
@@ -37,30 +40,10 @@ derived_column <- function(variable) {
   call <- without_package(variable)
   column <- as.character(call[["x"]] %||% call[[2]])
   empty <- stats::setNames(list(numeric()), column)
-  list(call = call, column = column, levels = levels(eval(call, empty, row_functions_of_r)))
-}
-
-translate_cut <- function(variable, shown, known, refuse) {
-  call <- without_package(variable)
-  given <- tryCatch(
-    match.call(function(x, breaks, labels, include.lowest, right, dig.lab, ordered_result) NULL, call),
-    error = function(cond) refuse("cut() has an argument that is not known")
-  )
-  if (!is.name(given$x)) refuse("cut() takes a column")
-  translate_name(as.character(given$x), known, refuse)
-  if (is.null(given$breaks)) refuse("cut() needs breaks, written out: cut(x, c(0, 10, 20))")
-  literal <- function(e, what) if (is.logical(e)) e else literal_vector(e, refuse, what)
-  for (name in setdiff(names(given), c("", "x"))) literal(given[[name]], name)
-  breaks <- literal_vector(given$breaks, refuse, "breaks")
-  if (!is.numeric(breaks) || length(breaks) < 2 || anyNA(breaks) || anyDuplicated(breaks)) {
-    refuse(across_rows, "bins would be laid over the range of the rows; write public breaks: ",
-           "cut(x, c(0, 10, 20))")
-  }
-  if (length(breaks) < 3) refuse("cut() needs three breaks at least, for two bins")
-  made <- tryCatch(derived_column(variable), error = function(cond) refuse("cut() cannot read its arguments"))
-  if (is.null(made$levels)) refuse("labels = FALSE makes numbers of bins; leave it out")
-  if (isTRUE(given$ordered_result)) refuse(refusals$ordered)
-  python_name(shown)
+  made <- tryCatch(eval(call, empty, row_functions_of_r), error = function(cond) {
+    refuse_term(label_of(variable), "cut() cannot read its arguments")
+  })
+  list(call = call, column = column, levels = levels(made))
 }
 
 # The table and the schema with the columns that R makes.

@@ -8,13 +8,14 @@
 # that calls `python_call()`, and in Python a line in dpreg_bridge/views.py if its result is of a new kind.
 
 python_call <- function(verb, arguments = list(), data = NULL, columns = names(data),
-                        source = NULL, labels = NULL) {
+                        source = NULL, translation = NULL) {
   table <- if (!is.null(data)) table_columns(data, columns)
   door <- open_door()
   request <- list(
     verb = verb, arguments = plain_arguments(arguments), columns = table,
-    rows = if (!is.null(data)) as.double(nrow(data)), source = source$number, debug = isTRUE(getOption("dpreg.debug")),
-    heard = 0L
+    rows = if (!is.null(data)) as.double(nrow(data)), names = if (!is.null(data)) legal(names(data)),
+    source = source$number, debug = isTRUE(getOption("dpreg.debug")), heard = 0L,
+    words = if (!is.null(translation)) lapply(translation[c("terms", "labels")], as.list)
   )
   check_text(request[c("verb", "arguments")], "an argument")
   repeat {
@@ -22,27 +23,41 @@ python_call <- function(verb, arguments = list(), data = NULL, columns = names(d
     if (is.null(reply)) {
       dpreg_stop("internal_error", "Python gave no answer: please report this.")
     }
-    for (text in reply$warnings) dpreg_warn(in_r_words(text, labels))
+    for (text in reply$warnings) dpreg_warn(text)
     if (!isTRUE(reply$again)) break
     request$heard <- request$heard + length(reply$warnings)
   }
-  if (!reply$ok) raise(reply, labels)
+  if (!reply$ok) raise(reply)
   reply$value
 }
 
-raise <- function(reply, labels) {
+raise <- function(reply) {
   if (identical(reply$class, "KeyboardInterrupt")) {
     # As R itself would: an interrupt for those who handle it, else back to the prompt.
     signalCondition(dpreg_condition("interrupt", ""))
     invokeRestart("abort")
   }
-  dpreg_stop(snake_case(reply$class), in_r_words(reply$message, labels))
+  dpreg_stop(snake_case(reply$class), reply$message)
 }
 
-# The arguments that a matched call names, evaluated; Python's own defaults stand for the others.
-given_arguments <- function(call, frame = parent.frame()) {
-  names <- setdiff(names(call), c("", "formula", "data"))
-  stats::setNames(lapply(names, get, envir = frame, inherits = FALSE), names)
+# A call as a function of this package received it, from its `...`: `call`, matched, and `arguments`, those that
+# were given, evaluated; Python's own defaults stand for the others. Columns and families that are read as they
+# were written stay `apart`, in the function's `frame`; its own `caller` may know what they name.
+received <- function(verb, ..., .apart = character(), .renamed = character()) {
+  fun <- sys.function(sys.parent())
+  frame <- parent.frame()
+  caller <- parent.frame(2)
+  no_more(..., .harmless = retired[[verb]], .caller = fun)
+  tested <- row_test(match.call(fun, sys.call(sys.parent()), envir = caller), caller)
+  call <- tested$call
+  swapped <- names(call) %in% names(.renamed)
+  names(call)[swapped] <- .renamed[names(call)[swapped]]
+  required(fun, frame)
+  given <- setdiff(names(call), c("", "formula", "data", "subset", .apart, retired[[verb]]))
+  arguments <- stats::setNames(lapply(given, get, envir = frame, inherits = FALSE), given)
+  arguments <- c(arguments, flat_arguments(verb, ...))
+  arguments$where <- tested$where
+  list(verb = verb, call = call, arguments = arguments, frame = frame, caller = caller)
 }
 
 plain_arguments <- function(arguments) Map(plain_argument, arguments, names(arguments))
@@ -141,14 +156,17 @@ called_name <- function(e) {
 }
 
 # What base R does for an argument without a default, without the call's cells in the condition.
-required <- function(...) {
-  for (name in vapply(as.list(substitute(list(...)))[-1], as.character, "")) {
-    if (eval(call("missing", as.name(name)), parent.frame())) {
+required <- function(fun, frame) {
+  for (name in setdiff(names(Filter(function(default) identical(default, quote(expr = )), formals(fun))), "...")) {
+    if (eval(call("missing", as.name(name)), frame)) {
       stop(simpleError(paste0("argument \"", name, "\" is missing, with no default"), users_call()))
     }
+    get(name, frame)
   }
-  invisible(list(...))
 }
+
+# An argument as it was written.
+written <- function(name, frame) eval(call("substitute", as.name(name)), frame)
 
 # What was typed: objects that were put into an expression are left out, as are long vectors and the
 # text of the file that `function(x) ...` was read from.

@@ -20,10 +20,9 @@ table_columns <- function(data, columns) {
                "an object of class ", quoted(class(data)[1]), ".")
   }
   names <- attr(data, "names")
-  repeated <- columns[columns %in% names[duplicated(names)]]
+  repeated <- unique(names[duplicated(names)])
   if (length(repeated)) {
-    dpreg_stop("data_error", "data has several columns named ", quoted(repeated[1]),
-               ": keep or rename one.")
+    dpreg_stop("data_error", "data has several columns named ", listed(repeated), ": keep or rename one.")
   }
   absent <- setdiff(columns, names)
   if (length(absent)) {

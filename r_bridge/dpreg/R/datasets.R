@@ -55,15 +55,6 @@ make_bay_area <- function(n = 235760, seed = 0, ...) {
 dataset <- function(loader, arguments = list()) {
   names(arguments)[names(arguments) == "name"] <- "which"
   told <- python_call("dataset", c(list(loader = loader), arguments))
-  columns <- lapply(told$columns, function(column) {
-    switch(column$kind,
-      text = column$texts[replace(column$values, column$values == 0L, NA)],
-      logical = column$values == 1,
-      replace(column$values, is.nan(column$values), NA)
-    )
-  })
-  schema <- r_schema(told$schema)
-  translation <- translation_of(told$formula, schema)
-  list(data = as.data.frame(columns, optional = TRUE, stringsAsFactors = FALSE), schema = schema,
-       formula = full_formula(translation), source = told$source, simulated = told$simulated)
+  list(data = told$data, schema = told$schema, formula = full_formula(translation_of(told$formula)), source = told$source,
+       simulated = told$simulated)
 }

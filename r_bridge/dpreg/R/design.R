@@ -4,18 +4,6 @@
 # is the product and, for labels, the level; for each variable the call that computes it. The sum over
 # columns goes in Python's order, one product at a time, so that both languages give the same last digit.
 
-# names: Python's names of the columns, in Python's order.
-design_recipe <- function(names, translation, schema) {
-  columns <- lapply(names, function(name) {
-    if (name == "Intercept") return(list(term = "(Intercept)", labels = character(), ends = character()))
-    found <- find_column(name, translation, schema)
-    if (!is.null(found)) return(c(list(term = translation$terms[[found$code]]), found[c("labels", "ends")]))
-    dpreg_stop("internal_error", "Python names a column that R does not know: please report this.")
-  })
-  used <- unique(unlist(lapply(columns, `[[`, "labels")))
-  list(columns = columns, variables = translation$expressions[used])
-}
-
 # The variables of a recipe on the rows of `newdata`: numbers (a vector or a matrix), or codes with the
 # texts of their levels.
 design_values <- function(recipe, newdata, schema) {
@@ -45,7 +33,7 @@ coded <- function(cells, spec) {
     return(list(codes = as.integer(as.logical(cells)) + 1L, texts = c("FALSE", "TRUE")))
   }
   levels <- levels_of(spec)
-  list(codes = match(cells, levels), texts = vapply(levels, level_text, "", USE.NAMES = FALSE))
+  list(codes = match(cells, levels), texts = level_texts(levels))
 }
 
 is_factor_call <- function(e) {
@@ -105,7 +93,7 @@ read_cells <- function(name, newdata, schema) {
   cells <- if (is.numeric(levels)) suppressWarnings(as.double(x)) else if (numbers) number_texts(x) else x
   if (any(is.na(match(cells, levels)) & !is.na(x))) {
     dpreg_stop("data_error", "column ", quoted(name), " of newdata has levels that the fit does not know; ",
-               "it knows ", listed(vapply(levels, level_text, "")), ".")
+               "it knows ", listed(level_texts(levels)), ".")
   }
   cells
 }
@@ -170,5 +158,8 @@ linear_part <- function(fit, values, rows, wanted = TRUE) {
   }
   total
 }
+
+# Levels as names of columns have them.
+level_texts <- function(levels) if (is.character(levels)) levels else vapply(levels, python_number, "")
 
 levels_of <- function(spec) if (is.list(spec)) unlist(spec$levels) else spec

@@ -66,9 +66,8 @@ confint.dp_estimate <- function(object, parm, level = 0.95, ...) {
     stretch <- if (isTRUE(all.equal(level, object$level))) 1 else {
       stats::qnorm(tails[2]) / stats::qnorm((1 + object$level) / 2)
     }
-    ends <- ends_of(object)
     stretched <- estimate + stretch * (cbind(object$lower, object$upper) - estimate)
-    pmin(pmax(stretched, ends[, 1]), ends[, 2])
+    pmin(pmax(stretched, object$ends[, 1]), object$ends[, 2])
   }
   dimnames(limits) <- list(names(estimate), percent_names(tails))
   if (!missing(parm)) limits <- limits[check_parm(parm, rownames(limits)), , drop = FALSE]
@@ -83,10 +82,8 @@ print.dp_estimate <- function(x, digits = max(3L, getOption("digits") - 3L), lev
   shown <- estimate_table(x, level)
   print(shown[setdiff(names(shown), c("se_sampling", "se_privacy"))], digits = digits,
         row.names = FALSE)
-  cat("\nPrivacy: eps = ", format(x$eps), ", delta = ", format(x$delta), " (", x$neighbors,
-      if (isTRUE(x$seeded)) paste0("; ", stamp), ")\n", sep = "")
-  print_warnings(x, "summary(fit, full = TRUE)")
-  invisible(x)
+  cat("\n")
+  print_cost(x)
 }
 
 #' @rdname dp_estimate
@@ -184,15 +181,4 @@ estimate_heading <- function(x) {
   if (isTRUE(x$seeded)) cat("*** ", stamp, " ***\n", sep = "")
   cat("Differentially private ", estimate_title(x), "\n\n", sep = "")
   print_call(x$call)
-}
-
-# The public bounds of each estimate, a row each.
-ends_of <- function(object) {
-  columns <- names(object$bounds)
-  ends <- vapply(object$estimates$term, function(term) {
-    hit <- columns[term == columns | startsWith(term, paste0(columns, ": "))]
-    if (!length(hit) && length(columns) == 1) hit <- columns
-    if (length(hit)) as.numeric(object$bounds[[hit[1]]]) else c(-Inf, Inf)
-  }, numeric(2))
-  t(ends)
 }

@@ -37,11 +37,7 @@ NULL
 dp_mean <- function(x, data = NULL, eps, delta = 0, bounds = NULL, schema = NULL, subset = NULL,
                     neighbors = "replace-one", contributions = NULL, person = NULL, by = NULL, complete = FALSE,
                     noise = NULL, budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL, ...) {
-  no_more(...)
-  tested <- row_test(match.call(), parent.frame())
-  call <- tested$call
-  required(x, eps)
-  estimate_call("dp_mean", x, data, given_arguments(call[names(call) != "subset"]), call, tested$where)
+  estimate_call(received("dp_mean", ...), x, data)
 }
 
 #' @rdname dp_mean
@@ -49,20 +45,14 @@ dp_mean <- function(x, data = NULL, eps, delta = 0, bounds = NULL, schema = NULL
 dp_quantile <- function(x, data = NULL, q, eps, bounds = NULL, schema = NULL, subset = NULL,
                         neighbors = "replace-one", contributions = NULL, person = NULL, by = NULL, complete = FALSE,
                         alpha = 0.05, budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL, ...) {
-  no_more(...)
-  tested <- row_test(match.call(), parent.frame())
-  call <- tested$call
-  required(x)
   # The order x, q, data is understood, too: plain numbers are no table.
-  if (is.numeric(data) && !is.object(data) && (missing(q) || is.data.frame(q) || is_source(q))) {
+  swapped <- is.numeric(data) && !is.object(data) && (missing(q) || is.data.frame(q) || is_source(q))
+  if (swapped) {
     table <- if (!missing(q)) q
     q <- data
     data <- table
-    names(call) <- replace(names(call), match(c("data", "q"), names(call), 0L), c("q", "data")[c("data", "q") %in% names(call)])
   }
-  if (!"q" %in% names(call)) required(q)
-  required(eps)
-  estimate_call("dp_quantile", x, data, given_arguments(call[names(call) != "subset"]), call, tested$where)
+  estimate_call(received("dp_quantile", ..., .renamed = if (swapped) c(data = "q", q = "data")), x, data)
 }
 
 #' @rdname dp_mean
@@ -71,11 +61,7 @@ dp_histogram <- function(x, data = NULL, eps, delta = 0, bounds = NULL, bins = "
                          schema = NULL, subset = NULL, neighbors = "replace-one", contributions = NULL, person = NULL, by = NULL,
                          complete = FALSE, width_share = 0.2, noise = NULL, budget = NULL, analyst = NULL,
                          progress = NULL, unsafe_seed = NULL, ...) {
-  no_more(...)
-  tested <- row_test(match.call(), parent.frame())
-  call <- tested$call
-  required(x, eps)
-  estimate_call("dp_histogram", x, data, given_arguments(call[names(call) != "subset"]), call, tested$where)
+  estimate_call(received("dp_histogram", ...), x, data)
 }
 
 #' @rdname dp_mean
@@ -84,71 +70,38 @@ dp_suffstats <- function(x, data = NULL, family = "gaussian", eps, delta = 0, bo
                          schema = NULL, subset = NULL, neighbors = "replace-one", contributions = NULL, person = NULL, by = NULL,
                          complete = FALSE, noise = NULL, budget = NULL, analyst = NULL, progress = NULL,
                          unsafe_seed = NULL, ...) {
-  no_more(...)
-  tested <- row_test(match.call(), parent.frame())
-  call <- tested$call
-  required(x, eps)
-  estimate_call("dp_suffstats", x, data, given_arguments(call[names(call) != "subset"]), call, tested$where)
+  estimate_call(received("dp_suffstats", ...), x, data)
 }
 
 # What every function of columns does.
-estimate_call <- function(verb, x, data, arguments, call, where = NULL) {
-  force(arguments)
-  arguments$where <- where
+estimate_call <- function(asked, x, data) {
+  by <- asked$arguments$by
   if (is.null(data)) {
     if (!is.data.frame(x)) plain_column(x, "x")
     data <- if (is.data.frame(x)) x else data.frame(x = x, stringsAsFactors = FALSE)
-    x <- setdiff(names(data), c(arguments$by, arguments$person))
+    x <- setdiff(names(data), c(by, asked$arguments$person))
   }
-  if (!is.null(arguments$by) && !is_name(arguments$by)) {
+  if (!is.null(by) && !is_name(by)) {
     dpreg_stop("argument_error", "by must be the name of a column of data, in quotes.")
   }
-  source <- NULL
-  if (is_source(data)) {
-    source <- open_source(data)
-    on.exit(close_source(source))
-    data <- source$columns
+  with_table(data, function(data, source) estimate_of_table(asked, x, by, data, source))
+}
+
+estimate_of_table <- function(asked, x, by, data, source) {
+  arguments <- asked$arguments
+  names <- attr(data, "names")
+  if (!is.character(x) || !length(x) || length(x) > 1 && !any(x %in% names)) {
+    dpreg_stop("argument_error", "x must be names of columns of data, in quotes; it has ", listed(names), ".")
   }
-  if (!is.data.frame(data)) not_a_table(data)
-  if (!is.character(x) || !length(x) || length(x) > 1 && !any(x %in% attr(data, "names"))) {
-    dpreg_stop("argument_error", "x must be names of columns of data, in quotes; it has ", listed(attr(data, "names")), ".")
-  }
-  columns <- unique(c(x, arguments$by))
-  check_text(columns, "a column's name in x or by")
+  columns <- unique(c(x, by))
   arguments["schema"] <- list(plain_schema(arguments$schema))
-  check_names(data, arguments$schema)
   check_declared(data, columns, arguments$schema)
-  person <- person_column(arguments$person, data, c(columns, names(arguments$schema)))
+  person <- person_column(arguments$person, c(columns, names(arguments$schema)))
   arguments <- with_ledger(arguments)
   if (!is.null(arguments$bounds)) arguments$bounds <- as.list(arguments$bounds)
   arguments$x <- if (length(x) == 1) x else as.list(x)
-  view <- if (is.null(source)) {
-    python_call(verb, arguments, data, unique(c(columns, person, tested_columns(where, attr(data, "names")))))
-  } else {
-    python_call(verb, arguments, source = source)
-  }
-  new_estimate(view, call)
+  used <- unique(c(columns, person, tested_columns(arguments$where, names)))
+  new_estimate(python_call(asked$verb, arguments, if (is.null(source)) data, used, source), NULL, asked$call)
 }
 
-new_estimate <- function(view, call) {
-  both <- function(a, b) sqrt(a^2 + b^2)
-  estimates <- data.frame(
-    term = view$term, estimate = view$estimate,
-    std.error = both(view$se_sampling, view$se_privacy),
-    se_sampling = view$se_sampling, se_privacy = view$se_privacy
-  )
-  if (!is.null(view$by)) estimates <- cbind(stats::setNames(data.frame(view$group), view$by), estimates)
-  for (extra in c("counts", "probabilities")) estimates[[extra]] <- view[[extra]]
-  labels <- if (is.null(view$by)) view$term else paste(view$group, view$term, sep = ":")
-  kinds <- c("lower", "upper", "level", "complete_rows", "sufficient", "sufficient_names", "blocks",
-             "bounds", "edges", "column", "binning", "noise", "by", "share_rows")
-  released <- stats::setNames(view[kinds], kinds)
-  structure(
-    c(
-      list(call = public_call(call), statistic = view$statistic, estimates = estimates,
-           coefficients = stats::setNames(view$estimate, labels)),
-      released, claim_of(view, list()), python = list(python_of(view))
-    ),
-    class = c("dp_estimate", "dp_result")
-  )
-}
+new_estimate <- function(view, translation, call) new_result(view, call, "dp_estimate")

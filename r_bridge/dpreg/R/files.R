@@ -38,17 +38,13 @@ dp_save <- function(object, path, ...) {
 #' @export
 dp_load <- function(path, ...) {
   no_more(...)
-  told <- python_call("load", list(path = file_path(path)))
-  translation <- if (!is.null(told$formula)) translation_of(told$formula, r_schema(told$view$schema))
-  if (told$kind %in% c("glm", "glm-selection")) translation <- saved_model(translation, told$offset, told$trials)
-  call <- released_call(told, translation)
-  switch(told$kind,
-    glm = new_glm(told$view, translation, call),
-    selection = ,
-    `glm-selection` = new_selection(told$view, translation, call),
-    regression = new_regression(told$view, translation, call),
-    new_estimate(told$view, call)
-  )
+  told <- python_call("read", list(path = file_path(path)))
+  translation <- if (!is.null(told$formula)) translation_of(told$formula)
+  family <- told$kind %in% c("glm", "glm-selection")
+  if (family) translation <- saved_model(translation, told$offset, told$trials)
+  view <- python_call("result", list(text = told$json), translation = translation)
+  make <- switch(told$kind, glm = new_glm, selection = , `glm-selection` = new_selection, regression = new_regression, new_estimate)
+  make(view, translation, released_call(told$call, translation))
 }
 
 #' @rdname dp_save
@@ -79,7 +75,7 @@ file_path <- function(path) {
 
 # What translate_formula() makes of a formula that was typed in R, from Python's words for its terms and
 # the R text of each of their variables.
-translation_of <- function(told, schema) {
+translation_of <- function(told) {
   expressions <- lapply(told$texts, function(text) {
     e <- str2lang(text)
     # A column of bins that R made has the name of its call.
@@ -90,41 +86,17 @@ translation_of <- function(told, schema) {
   labels <- vapply(factors, function(codes) paste(shown[codes], collapse = ":"), "")
   constant <- length(factors) < length(told$terms)
   list(
-    patsy = told$formula,
     terms = c(if (constant) c(Intercept = "(Intercept)"), stats::setNames(labels, names(factors))),
-    factors = factors,
     labels = shown,
     response = shown[[told$response]],
     expressions = stats::setNames(expressions, shown)
   )
 }
 
-# The call that made a result, from its record: what print() and update() show. Rows, schema and estimator
-# are names, to be given anew.
-released_call <- function(told, translation) {
-  name <- told$view$record$call
-  if (is.null(name)) return(quote(dp_load(path)))
-  family <- told$arguments$family
-  if (is.list(family)) told$arguments[c("family", "response_cap")] <- list(family$name, family$response_cap)
-  arguments <- lapply(told$arguments, recorded_value)
-  first <- if (is.null(translation)) {
-    c(if (name == "sample_aggregate") list(estimator = quote(estimator)), arguments["x"], list(data = quote(data)))
-  } else {
-    list(formula = add_offsets(full_formula(translation), translation$in_formula), data = quote(data))
-  }
-  declared <- if (!is.null(arguments$schema) || !is.null(translation)) list(schema = quote(schema))
-  arguments <- arguments[!names(arguments) %in% c("formula", "x", "schema", "keep", added_names)]
-  public_call(as.call(c(as.name(name), first[lengths(first) > 0], arguments, declared)))
-}
-
-# Python's record has exact numbers as text.
-recorded_value <- function(value) {
-  if (is.list(value)) {
-    value <- lapply(value, recorded_value)
-    plain <- all(vapply(value, function(one) is.atomic(one) && length(one) == 1, NA)) && is.null(names(value))
-    return(as.call(c(if (plain) quote(c) else quote(list), value)))
-  }
-  if (is.character(value) && length(value) == 1 && grepl("^-?[0-9.]+(e[-+]?[0-9]+)?$", value)) return(as.double(value))
-  if (is.character(value) && length(value) > 1) return(as.call(c(quote(c), as.list(value))))
-  if (is.integer(value)) as.double(value) else value
+# The call that made a result, as Python writes it from its record: what print() and update() show.
+released_call <- function(text, translation) {
+  if (is.null(text)) return(quote(dp_load(path)))
+  call <- str2lang(text)
+  if (!is.null(translation)) call$formula <- add_offsets(full_formula(translation), translation$in_formula)
+  public_call(call)
 }

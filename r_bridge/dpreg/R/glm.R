@@ -40,33 +40,46 @@
 dp_glm <- function(formula, data, eps, delta = 0, family = stats::binomial(), schema = NULL, subset = NULL, offset = NULL,
                    noise = NULL, neighbors = "replace-one", contributions = NULL, person = NULL, shares = NULL,
                    budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL, ...) {
-  no_more(..., .harmless = retired$dp_glm)
-  tested <- row_test(match.call(), parent.frame())
-  call <- tested$call
-  required(formula, data, eps)
-  added <- list(written = substitute(offset), value = function() offset)
-  parts <- family_parts(as.list(substitute(list(...)))[-1], family, added, "dp_glm", parent.frame())
-  model_of_family("dp_glm", formula, data, family, parts, call, new_glm, where = tested$where)
+  model_call(of_family(received("dp_glm", ..., .apart = c("family", "offset")), family), new_glm)
 }
 
-# What dp_glm() and dp_select() of a family do.
-model_of_family <- function(verb, formula, data, family, parts, call, make, flat = NULL, frame = parent.frame(),
-                            where = NULL) {
-  force(frame)
-  call <- with_family(call, family, parts)
-  arguments <- given_arguments(call[!names(call) %in% c(added_names, "family", "subset", retired[[verb]])], frame)
-  arguments$where <- where
-  arguments <- c(arguments, family = parts$name, response_cap = parts$cap, flat)
-  model_call(verb, formula, data, arguments, call, make, parts$added)
+# A call with its family: the name and the cap among its arguments, and `added`, what makes offsets of columns' names.
+of_family <- function(asked, family) {
+  dots <- as.list(eval(quote(substitute(list(...))), asked$frame))[-1]
+  flat <- intersect(c("exposure", "trials", "response_cap"), names(dots))
+  if (length(flat)) {
+    dpreg_warn(paste0(asked$verb, ": these arguments are removed in the next version: give ", paste(flat, collapse = ", "),
+               " in the family, as in family = Poisson(exposure = ...) or Binomial(trials = ...)."))
+  }
+  name <- family_name(family)
+  options <- if (inherits(family, "dp_family")) family else {
+    list(columns = dots[setdiff(flat, "response_cap")], where = asked$caller, cap = eval(dots$response_cap, asked$caller))
+  }
+  asked$arguments$family <- name
+  asked$arguments$response_cap <- options$cap
+  asked$call <- with_family(asked$call, family, name, options$cap)
+  asked$added <- function(columns) {
+    own <- Map(row_expression, options$columns, names(options$columns), list(columns), lapply(options$columns, function(e) {
+      function() eval(e, options$where)
+    }))
+    for (argument in names(own)) {
+      if (!is.null(own[[argument]]) && !is.name(own[[argument]])) {
+        dpreg_stop("argument_error", argument, " must be the name of a column",
+                   if (argument == "exposure") "; offset = takes expressions", ".")
+      }
+    }
+    c(row_expressions("offset", asked$frame, columns), own)
+  }
+  asked
 }
 
 # A family that the call holds itself, or by a name of the caller's, by its own call.
-with_family <- function(call, family, parts) {
+with_family <- function(call, family, name, cap) {
   if (!is.null(call$family) && !is.call(call$family) && !is.character(call$family)) {
     call$family <- if (inherits(family, "dp_family")) {
-      as.call(c(as.name(family_makers[[parts$name]]), if (!is.null(parts$cap)) list(response_cap = parts$cap)))
+      as.call(c(as.name(family_makers[[name]]), if (!is.null(cap)) list(response_cap = cap)))
     } else {
-      call(parts$name)
+      call(name)
     }
   }
   call
@@ -89,16 +102,12 @@ with_added <- function(call, added, name) {
   call[!names(call) %in% flat]
 }
 
-# From Python's view; new_regression() knows all but what belongs to families.
+# As new_regression(), with what belongs to families.
 new_glm <- function(view, translation, call) {
-  call <- with_added(call, translation$added, view$family)
-  fit <- new_regression(view, translation, call)
+  fit <- new_regression(view, translation, with_added(call, translation$added, view$family))
   fit$formula <- add_offsets(fit$formula, translation$in_formula)
-  fit[c("family", "link", "converged")] <- view[c("family", "link", "converged")]
-  fit$dispersion <- view$residual_variance %||% NA_real_
-  fit["success"] <- list(view$success)
   fit["trials"] <- list(if (!is.null(translation$added$trials)) label_of(translation$added$trials))
-  fit$design$offset <- offset_recipe(view$offset, translation$offset, fit$schema)
+  fit$design$offset <- offset_recipe(translation$offset)
   structure(fit, class = c("dp_glm", "dp_ols", "dp_result"))
 }
 

@@ -47,67 +47,29 @@
 #' @export
 dp_ledger <- function(path, eps = NULL, delta = 0, analyst_cap = NULL, period_cap = NULL, period = "month",
                       analyst = NULL, witness = NULL, read_only = FALSE, timeout = 30, ...) {
-  no_more(...)
-  call <- match.call()
-  required(path)
-  arguments <- given_arguments(call)
+  arguments <- Filter(length, received("dp_ledger", ..., .apart = "analyst")$arguments) # who charges is said at each charge
   arguments$path <- ledger_path(path)
-  arguments$analyst <- NULL # said at each charge
   arguments$witness <- witness_path(witness)
   if (!is_address(arguments$path) && !dir.exists(dirname(arguments$path))) {
     dpreg_stop("budget_error", "there is no folder ", quoted(dirname(arguments$path)), " for the ledger's file.")
   }
-  if (is.null(eps)) {
-    useless <- intersect(c("delta", "analyst_cap", "period_cap", "period"), names(arguments))
-    if (length(useless)) {
-      dpreg_stop("budget_error", listed(useless), " needs eps as well; without, a ledger is opened with its own caps.")
-    }
-  }
-  if (!is.null(analyst_cap)) arguments$analyst_cap <- cap_of(analyst_cap, "analyst_cap", named = TRUE)
-  if (!is.null(period_cap)) arguments$period_cap <- cap_of(period_cap, "period_cap")
+  caps <- intersect(c("analyst_cap", "period_cap"), names(arguments))
+  arguments[caps] <- rapply(arguments[caps], as.list, how = "list")
   new_ledger(python_call("ledger", arguments), arguments$path, analyst, read_only, arguments$witness)
 }
 
 new_ledger <- function(view, path, analyst, read_only = FALSE, witness = NULL) {
-  pair <- function(x) stats::setNames(x, c("eps", "delta"))
   # Python tells an address without its password.
   if (is_address(path)) the$addresses[[view$path]] <- path
   if (!is.null(witness) && is_address(witness)) the$addresses[[view$witness]] <- witness
-  structure(
-    list(
-      path = view$path, witness = view$witness, cap = pair(view$cap), spent = pair(view$spent), remaining = pair(view$remaining),
-      caps = as.data.frame(view$caps, stringsAsFactors = FALSE),
-      entries = as.data.frame(view$entries, stringsAsFactors = FALSE), head = view$head,
-      identity = view$identity, analyst = analyst, read_only = read_only
-    ),
-    class = "dp_ledger"
-  )
-}
-
-# One cap as a pair, or a list of such by analyst.
-cap_of <- function(cap, what, named = FALSE) {
-  bad <- function() {
-    dpreg_stop("budget_error", what, " must be a number, the eps, or c(eps = 1, delta = 1e-6)",
-               if (named) ", or a named list of such", ".")
-  }
-  plain <- is.numeric(cap) || is.character(cap)
-  if (length(cap) == 1 && is.null(names(cap)) && plain) return(list(cap, 0))
-  if (is.null(names(cap)) || anyDuplicated(names(cap))) bad()
-  if (all(names(cap) %in% c("eps", "delta"))) {
-    if (!"eps" %in% names(cap)) bad()
-    return(list(cap[["eps"]], if ("delta" %in% names(cap)) cap[["delta"]] else 0))
-  }
-  if (!named) bad()
-  lapply(as.list(cap), cap_of, what)
+  structure(c(view, list(analyst = analyst, read_only = read_only)), class = "dp_ledger")
 }
 
 #' @rdname dp_ledger
 #' @export
 verify_ledger <- function(ledger, head = NULL, ...) {
   no_more(...)
-  found <- python_call("verify_ledger", c(list(path = ledger_places(ledger)), if (!is.null(head)) list(head = head)))
-  found$spent <- stats::setNames(found$spent, c("eps", "delta"))
-  found
+  python_call("verify_ledger", list(path = ledger_places(ledger), head = head))
 }
 
 #' @rdname dp_ledger
@@ -117,7 +79,7 @@ adopt_ledger <- function(ledger, reason, witness = NULL, ...) {
   path <- ledger_path(ledger)
   kept <- if (inherits(ledger, "dp_ledger")) unclass(ledger)
   witness <- witness_path(witness %||% kept$witness)
-  arguments <- c(list(path = path, reason = reason), if (!is.null(witness)) list(witness = witness))
+  arguments <- list(path = path, reason = reason, witness = witness)
   new_ledger(python_call("adopt_ledger", arguments), path, kept$analyst, witness = witness)
 }
 

@@ -19,7 +19,7 @@ fitted_part <- function(object, what) {
 #'
 #' The functions that work on an [lm()] work on the results of [dp_select()] and [dp_ols()], and those that work on
 #' a [glm()] on the results of [dp_glm()], with the same names for coefficients: `(Intercept)`, `countycc`,
-#' `log(x)`. None of them needs Python.
+#' `log(x)`. None of them needs Python, but for intervals and p-values of a result of dpreg 0.2 with `fit = "same"`.
 #' What is computed from single rows is never released: `residuals()`, `fitted()`, `deviance()`,
 #' `logLik()` and their like fail with a condition of class `dpreg_not_released` that says why.
 #'
@@ -72,7 +72,7 @@ confint.dp_result <- function(object, parm, level = 0.95, ...) {
   check_level(level)
   tails <- c((1 - level) / 2, (1 + level) / 2)
   limits <- if (length(fit$conditional)) {
-    given_limits(fit$conditional, level)
+    conditional_law(fit, level)$limits
   } else if (is.null(fit$interval_draws)) {
     half <- half_widths(fit, std_errors(fit), diag(as.matrix(fit$privacy_vcov %||% fit$vcov)), own_level(fit, level))
     fit$coefficients + outer(half, c(-1, 1))
@@ -184,8 +184,7 @@ family.dp_result <- function(object, ...) {
 format.dp_result <- function(x, ...) {
   no_more(..., .harmless = c("digits", "width"))
   what <- if (inherits(x, "dp_estimate")) x$statistic else deparse1(stats::formula(x))
-  paste0("<", class(x)[1], ": ", what, ", eps = ", format(x$eps), ", delta = ", format(x$delta),
-         if (isTRUE(x$seeded)) paste0("; ", stamp), ">")
+  paste0("<", class(x)[1], ": ", what, ", ", cost(x), if (isTRUE(x$seeded)) paste0("; ", stamp), ">")
 }
 
 #' @rdname dp_result

@@ -5,22 +5,6 @@
 
 added_names <- c("offset", "exposure", "trials")
 
-# From these arguments as they were written, and functions that evaluate them, a function of the columns' names
-# that gives their expressions.
-added_parts <- function(written, values) {
-  function(columns) {
-    found <- Map(row_expression, written, names(written), list(columns), values)
-    for (name in c("exposure", "trials")) {
-      if (!is.null(found[[name]]) && !is.name(found[[name]])) {
-        dpreg_stop("argument_error", name, " must be the name of a column", if (name == "exposure") {
-          "; offset = takes expressions"
-        }, ".")
-      }
-    }
-    found
-  }
-}
-
 # glm()'s response of successes and failures, cbind(won, played - won), is won out of trials = played.
 parted_response <- function(formula, added) {
   left <- if (inherits(formula, "formula") && length(formula) == 3) formula[[2]]
@@ -60,15 +44,22 @@ row_expression <- function(e, argument, columns, value) {
   e
 }
 
+# These arguments of a function, in whose `frame` they are; NULL for what was not given.
+row_expressions <- function(arguments, frame, columns) {
+  sapply(arguments, function(name) {
+    row_expression(written(name, frame), name, columns, function() get(name, frame))
+  }, simplify = FALSE)
+}
+
 is_formula <- function(e) inherits(e, "formula") || is.call(e) && identical(e[[1]], quote(`~`))
 
 # The translation with what Python gets (`sent`, as arguments); `offset`, a list of its code, label and
 # expression, or NULL; `in_formula`, the offset() terms; and `added`, the arguments as they go into the call.
-with_offset <- function(translation, added, known) {
+with_offset <- function(translation, added, data) {
   parts <- c(lapply(added$formula, function(term) term[[2]]), added$offset)
   translation["in_formula"] <- list(added$formula)
   translation$added <- Filter(Negate(is.null), added[added_names])
-  code_of <- function(e) translate_variable(e, label_of(e), known)
+  code_of <- function(e) codes_of(list(e), label_of(e), data)
   translation$sent <- list()
   if (!is.null(added$exposure)) translation$sent$exposure <- code_of(added$exposure)
   if (!is.null(added$trials)) {
@@ -109,13 +100,11 @@ saved_model <- function(translation, offset, trials) {
   translation
 }
 
-# The offset's column, as a recipe for new rows; Python's name of it, or NULL.
-offset_recipe <- function(name, offset, schema) {
-  if (is.null(name)) return(NULL)
+# The offset's column, as a recipe for new rows.
+offset_recipe <- function(offset) {
+  if (is.null(offset)) return(NULL)
   label <- offset$label
-  design_recipe(name, list(factors = list(offset = offset$code), terms = list(offset = label),
-                           labels = stats::setNames(label, offset$code),
-                           expressions = stats::setNames(list(offset$expression), label)), schema)
+  list(columns = list(list(term = label, labels = label, ends = "")), variables = stats::setNames(list(offset$expression), label))
 }
 
 # What the offset adds to the linear predictors of new rows.
@@ -135,13 +124,4 @@ parts_of_offset <- function(terms) {
 add_offsets <- function(formula, offsets) {
   for (term in offsets) formula[[3]] <- call("+", formula[[3]], term)
   formula
-}
-
-# A comparison as a response is a number to Python: y > 0 is I(1 * (y > 0)).
-number_of_truth <- function(code, variable) {
-  while (is.call(variable) && (identical(variable[[1]], quote(I)) || identical(variable[[1]], quote(`(`)))) {
-    variable <- variable[[2]]
-  }
-  comparison <- is.call(variable) && as.character(variable[[1]])[1] %in% c("<", "<=", ">", ">=", "==", "!=")
-  if (comparison) paste0("I(1 * (", substring(code, 3, nchar(code) - 1), "))") else code
 }

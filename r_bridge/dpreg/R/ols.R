@@ -32,20 +32,10 @@
 dp_ols <- function(formula, data, eps, delta = 0, schema = NULL, subset = NULL, offset = NULL, weights = NULL,
                    method = "auto", vcov = NULL, neighbors = "replace-one", contributions = NULL, person = NULL,
                    shares = NULL, budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL, ...) {
-  no_more(..., .harmless = retired$dp_ols)
-  tested <- row_test(match.call(), parent.frame())
-  call <- tested$call
-  required(formula, data, eps)
-  elsewhere <- c(retired$dp_ols, "subset", "offset", "weights", "vcov")
-  arguments <- c(given_arguments(call[!names(call) %in% elsewhere]), flat_arguments("dp_ols", ...))
-  arguments$where <- tested$where
-  arguments$cov_type <- wanted_errors(vcov)
-  written <- list(offset = substitute(offset), weights = substitute(weights))
-  values <- list(offset = function() offset, weights = function() weights)
-  own <- function(columns) {
-    Filter(Negate(is.null), Map(row_expression, written, names(written), list(columns), values))
-  }
-  model_call("dp_ols", formula, data, arguments, call, new_regression, own = own)
+  asked <- received("dp_ols", ..., .apart = c("offset", "weights", "vcov"))
+  asked$arguments$cov_type <- wanted_errors(vcov)
+  asked$own <- c("offset", "weights")
+  model_call(asked, new_regression)
 }
 
 # Python's word for the errors that are asked for, by the words of sandwich, fixest and others.

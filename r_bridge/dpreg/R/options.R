@@ -35,91 +35,58 @@ NULL
 
 #' @rdname options_of_methods
 #' @export
-Auto <- function(noise = NULL, clip = 1, center = TRUE, ...) {
-  no_more(...)
-  method_of("auto", match.call())
-}
+Auto <- function(noise = NULL, clip = 1, center = TRUE, ...) method_of(received("auto", ...))
 
 #' @rdname options_of_methods
 #' @export
-Adaptive <- function(noise = NULL, clip = 1, center = TRUE, ...) {
-  no_more(...)
-  method_of("adaptive", match.call())
-}
+Adaptive <- function(noise = NULL, clip = 1, center = TRUE, ...) method_of(received("adaptive", ...))
 
 #' @rdname options_of_methods
 #' @export
-Gram <- function(noise = NULL, clip = 1, center = TRUE, ...) {
-  no_more(...)
-  method_of("gram", match.call())
-}
+Gram <- function(noise = NULL, clip = 1, center = TRUE, ...) method_of(received("gram", ...))
 
 #' @rdname options_of_methods
 #' @export
-Objective <- function(clip = 1, center = TRUE, ...) {
-  no_more(...)
-  method_of("objective", match.call())
-}
+Objective <- function(clip = 1, center = TRUE, ...) method_of(received("objective", ...))
 
 #' @rdname options_of_methods
 #' @export
-SSP <- function(noise = NULL, scaling = "box", clip = 1, center = TRUE, ...) {
-  no_more(...)
-  method_of("ssp", match.call())
-}
+SSP <- function(noise = NULL, scaling = "box", clip = 1, center = TRUE, ...) method_of(received("ssp", ...))
 
 #' @rdname options_of_methods
 #' @export
-AdaSSP <- function(noise = NULL, scaling = "box", clip = 1, center = TRUE, ...) {
-  no_more(...)
-  method_of("adassp", match.call())
-}
+AdaSSP <- function(noise = NULL, scaling = "box", clip = 1, center = TRUE, ...) method_of(received("adassp", ...))
 
 #' @rdname options_of_methods
 #' @export
 PCLS <- function(radius = NULL, penalty = "auto", sigma2 = NULL, mechanism = "auto", draws = 1, engine = "auto",
-                 clip = 1, center = TRUE, ...) {
-  no_more(...)
-  method_of("pcls", match.call())
-}
+                 clip = 1, center = TRUE, ...) method_of(received("pcls", ...))
 
 #' @rdname options_of_methods
 #' @export
 PCPL <- function(radius = NULL, penalty = "auto", sigma2 = NULL, mechanism = "auto", draws = 1, engine = "auto",
-                 clip = 1, center = TRUE, ...) {
-  no_more(...)
-  method_of("pcpl", match.call())
-}
+                 clip = 1, center = TRUE, ...) method_of(received("pcpl", ...))
 
 #' @rdname options_of_methods
 #' @export
-Binomial <- function(trials = NULL, ...) {
-  no_more(...)
-  family_of("binomial", match.call())
-}
+Binomial <- function(trials = NULL, ...) family_of(received("binomial", ..., .apart = columns_of_families))
 
 #' @rdname options_of_methods
 #' @export
-Poisson <- function(exposure = NULL, response_cap = NULL, ...) {
-  no_more(...)
-  family_of("poisson", match.call())
-}
+Poisson <- function(exposure = NULL, response_cap = NULL, ...) family_of(received("poisson", ..., .apart = columns_of_families))
 
 #' @rdname options_of_methods
 #' @export
-QuasiPoisson <- function(exposure = NULL, response_cap = NULL, ...) {
-  no_more(...)
-  family_of("quasipoisson", match.call())
-}
+QuasiPoisson <- function(exposure = NULL, response_cap = NULL, ...) family_of(received("quasipoisson", ..., .apart = columns_of_families))
 
-method_of <- function(name, call, frame = parent.frame()) {
-  structure(c(list(name = name), given_arguments(call, frame)), class = "dp_method")
-}
+method_of <- function(asked) structure(c(list(name = asked$verb), asked$arguments), class = "dp_method")
+
+columns_of_families <- c("exposure", "trials")
 
 # Columns are kept as they were written, with where they were.
-family_of <- function(name, call, frame = parent.frame()) {
-  columns <- as.list(call)[names(call) %in% c("exposure", "trials")]
-  structure(list(name = name, columns = columns, where = parent.frame(2), cap = frame$response_cap),
+family_of <- function(asked) {
+  columns <- as.list(asked$call)[names(asked$call) %in% columns_of_families]
+  structure(list(name = asked$verb, columns = columns, where = asked$caller, cap = asked$arguments$response_cap),
             class = "dp_family")
 }
 
@@ -162,27 +129,6 @@ flat_arguments <- function(verb, ...) {
   names <- ...names()
   places <- which(names %in% setdiff(retired[[verb]], c("exposure", "trials", "response_cap")))
   stats::setNames(lapply(places, function(place) ...elt(place)), names[places])
-}
-
-# What a call says of its family, and of the columns that go with it: functions as offset.R reads them.
-family_parts <- function(written, family, offset, verb, frame) {
-  known <- inherits(family, "dp_family")
-  flat <- intersect(c("exposure", "trials", "response_cap"), names(written))
-  if (length(flat)) {
-    dpreg_warn(paste0(verb, ": these arguments are removed in the next version: give ", paste(flat, collapse = ", "),
-               " in the family, as in family = Poisson(exposure = ...) or Binomial(trials = ...)."))
-  }
-  own <- if (known) family$columns else written[intersect(c("exposure", "trials"), names(written))]
-  where <- if (known) family$where else frame
-  list(
-    name = family_name(family),
-    cap = if (known) family$cap else if ("response_cap" %in% flat) eval(written$response_cap, frame),
-    added = added_parts(
-      list(offset = offset$written, exposure = own$exposure, trials = own$trials),
-      list(offset = offset$value, exposure = function() eval(own$exposure, where),
-           trials = function() eval(own$trials, where))
-    )
-  )
 }
 
 # The arguments for Python: the family's options with its name.

@@ -76,8 +76,7 @@ autoplot.dp_result <- function(object, level = 0.95, ...) {
     ggplot2::geom_pointrange(aes(xmin = .data[["low"]], xmax = .data[["high"]])) +
     ggplot2::labs(
       x = slope_unit(fit), y = NULL,
-      caption = paste0(if (isTRUE(object$seeded)) paste0(stamp, "; "), "eps = ", format(object$eps), ", delta = ",
-                       format(object$delta))
+      caption = paste0(if (isTRUE(object$seeded)) paste0(stamp, "; "), cost(object))
     )
 }
 
@@ -110,9 +109,7 @@ xtable.dp_estimate <- function(x, caption = NULL, label = NULL, align = NULL, di
 }
 
 tabulated <- function(table, x, caption, label, align, digits, display, auto) {
-  if (is.null(caption)) {
-    caption <- paste0(if (isTRUE(x$seeded)) paste0(stamp, ". "), "eps = ", format(x$eps), ", delta = ", format(x$delta))
-  }
+  caption <- caption %||% paste0(if (isTRUE(x$seeded)) paste0(stamp, ". "), cost(x))
   xtable::xtable(table, caption = caption, label = label, align = align, digits = digits, display = display, auto = auto)
 }
 

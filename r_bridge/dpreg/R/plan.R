@@ -37,31 +37,13 @@ dp_plan <- function(effects = NULL, sigma = NULL, n = NULL, eps = NULL, delta = 
                     neighbors = "replace-one", contributions = 1, keep = "(Intercept)", max_terms = NULL,
                     false_inclusions = 0.1, fit = "auto", family = NULL, mean = NULL, spread = NULL,
                     scatter = NULL, ...) {
-  no_more(..., .harmless = retired$dp_plan)
-  call <- match.call()
-  none <- c("effects", "sd", "family")[c(is.null(effects), is.null(sd), is.null(family))]
-  given <- setdiff(names(call), c("", "formula", "like", none, retired$dp_plan))
-  arguments <- stats::setNames(lapply(given, get, envir = environment()), given)
-  arguments <- c(arguments, flat_arguments("dp_plan", ...))
+  asked <- received("dp_plan", ..., .apart = c("like", if (is.null(family)) "family"))
   if (!is.null(family)) {
-    parts <- family_parts(as.list(substitute(list(...)))[-1], family, list(), "dp_plan", parent.frame())
-    arguments$family <- parts$name
-    if (!is.null(parts$cap)) arguments$family <- list(name = parts$name, response_cap = parts$cap)
-    call <- with_family(call, family, parts)
+    asked <- of_family(asked, family)
+    asked$added <- function(columns) list()
+    asked$arguments <- with_options(asked$arguments)
   }
-  arguments["schema"] <- list(plain_schema(schema))
-  translation <- NULL
-  if (!is.null(formula)) {
-    if (is.null(schema)) dpreg_stop("schema_error", "a plan with a formula needs a schema.")
-    made <- plan_of(formula, arguments, !is.null(family))
-    if (length(made$translation$in_formula)) {
-      refuse_term(label_of(made$translation$in_formula[[1]]), "a plan has no offset")
-    }
-    arguments <- made$arguments
-    translation <- made$translation
-  }
-  for (name in intersect(c("effects", "sd"), given)) arguments[[name]] <- as.list(arguments[[name]])
-  new_plan(plan_view("plan", arguments, like, translation), call, translation, arguments$labels)
+  plan_call(asked, formula, like)
 }
 
 #' @rdname dp_plan
@@ -74,93 +56,49 @@ dp_plan <- function(effects = NULL, sigma = NULL, n = NULL, eps = NULL, delta = 
 dp_plan_glm <- function(formula, schema, mean = NULL, n = NULL, eps = NULL, delta = 0, family = stats::binomial(),
                         spread = NULL, scatter = 1, sd = NULL, correlation = 0, like = NULL, offset = NULL,
                         noise = NULL, neighbors = "replace-one", contributions = 1, ...) {
-  no_more(..., .harmless = retired$dp_plan_glm)
-  call <- match.call()
-  required(formula, schema)
-  given <- setdiff(names(call), c("", "formula", "family", "like", "offset", retired$dp_plan_glm))
-  arguments <- stats::setNames(lapply(given, get, envir = environment()), given)
-  added <- list(written = substitute(offset), value = function() offset)
-  parts <- family_parts(as.list(substitute(list(...)))[-1], family, added, "dp_plan_glm", parent.frame())
-  arguments <- c(arguments, family = parts$name, response_cap = parts$cap)
-  arguments["schema"] <- list(plain_schema(schema))
-  made <- plan_of(formula, arguments, TRUE, parts$added)
-  if (!is.null(sd)) made$arguments$sd <- as.list(made$arguments$sd)
-  view <- plan_view("plan_glm", made$arguments, like, made$translation)
-  new_plan(view, with_family(call, family, parts), made$translation, made$arguments$labels)
+  plan_call(of_family(received("dp_plan_glm", ..., .apart = c("family", "like", "offset")), family), formula, like)
 }
 
-# The arguments of a plan with a formula, in Python's names, and the formula's translation.
-plan_of <- function(formula, arguments, family, added = NULL) {
-  declared <- r_schema(python_call("schema", arguments["schema"]))
-  columns <- declared_columns(declared, if (family) setdiff(all.vars(formula), "."))
-  parted <- list(formula = formula, added = if (family) list())
-  if (!is.null(added)) parted <- parted_response(formula, added(names(columns)))
-  translation <- translate_formula(parted$formula, columns, function(name) declared[[name]], parted$added)
-  if (length(translation$derived)) {
-    arguments$schema <- add_derived(columns, written_schema(arguments$schema), translation)$schema
-    declared <- r_schema(python_call("schema", arguments["schema"]))
+plan_call <- function(asked, formula, like) {
+  arguments <- asked$arguments
+  arguments["schema"] <- list(plain_schema(arguments$schema))
+  translation <- NULL
+  if (!is.null(formula)) {
+    if (is.null(arguments$schema)) dpreg_stop("schema_error", "a plan with a formula needs a schema.")
+    declared <- python_call("schema", arguments["schema"])
+    columns <- declared_columns(declared, if (!is.null(asked$added)) setdiff(all.vars(formula), "."))
+    parted <- list(formula = formula)
+    if (!is.null(asked$added)) parted <- parted_response(formula, asked$added(names(columns)))
+    translation <- translate_formula(parted$formula, columns, function(name) declared[[name]], parted$added)
+    if (asked$verb == "dp_plan" && length(translation$in_formula)) {
+      refuse_term(label_of(translation$in_formula[[1]]), "a plan has no offset")
+    }
+    if (length(translation$derived)) {
+      arguments$schema <- add_derived(columns, written_schema(arguments$schema), translation)$schema
+    }
+    arguments[names(translation$sent)] <- translation$sent
+    arguments$formula <- translation$patsy
+    if (!is.null(arguments$keep)) arguments$keep <- python_terms(arguments$keep, translation)
   }
-  arguments[names(translation$sent)] <- translation$sent
   arguments <- with_options(arguments)
-  arguments$formula <- translation$patsy
-  if (!is.null(arguments$keep)) arguments$keep <- as.list(python_term_names(arguments$keep, translation, "keep"))
-  known <- python_call("columns", arguments[intersect(c("formula", "schema", "keep"), names(arguments))])
-  for (name in c("effects", "sd")) {
-    if (is.null(arguments[[name]])) next
-    names(arguments[[name]]) <- python_columns(names(arguments[[name]]), known, translation, declared, name)
-  }
-  arguments$labels <- plan_labels(known, translation, declared)
-  list(arguments = arguments, translation = translation)
+  for (name in c("effects", "sd")) if (!is.null(arguments[[name]])) arguments[[name]] <- as.list(arguments[[name]])
+  view <- plan_view(sub("dp_", "", asked$verb), arguments, like, translation)
+  structure(c(list(call = public_call(asked$call)), view), class = "dp_plan")
 }
 
 # What Python plans, from rows like those to come where they are given.
 plan_view <- function(verb, arguments, like, translation) {
-  if (is.null(like)) return(python_call(verb, arguments))
+  if (is.null(like)) return(python_call(verb, arguments, translation = translation))
   if (!is.data.frame(like)) dpreg_stop("argument_error", "like must be a data frame.")
   if (is.null(translation)) dpreg_stop("argument_error", "like needs a formula and a schema.")
   if (length(translation$derived)) dpreg_stop("argument_error", "like: make the bins of cut() beforehand.")
-  python_call(verb, arguments, like, translation$columns)
+  python_call(verb, arguments, like, translation$columns, translation = translation)
 }
 
 # Columns without rows, of which a formula may be made.
 declared_columns <- function(declared, more = character()) {
   names <- union(names(declared), more)
   as.data.frame(stats::setNames(rep(list(numeric()), length(names)), names), optional = TRUE)
-}
-
-# R's names of Python's terms and columns.
-plan_labels <- function(known, translation, declared) {
-  shown <- lapply(known, column_name, translation, declared)
-  labels <- c(as.list(translation$terms), stats::setNames(shown, known))
-  labels[!duplicated(names(labels))]
-}
-
-new_plan <- function(view, call, translation, labels) {
-  labelled <- function(names) {
-    if (is.null(translation)) return(names)
-    vapply(names, function(name) labels[[name]] %||% name, "", USE.NAMES = FALSE)
-  }
-  if (!is.null(view$each)) view$each <- stats::setNames(view$each, labelled(view$terms))
-  if (!is.null(view$coefficients)) {
-    view$coefficients <- as.data.frame(view$coefficients, row.names = labelled(view$columns %||% view$terms))
-  }
-  structure(c(list(call = public_call(call)), view[setdiff(names(view), c("terms", "columns"))]), class = "dp_plan")
-}
-
-# Python's names of columns for R's, or for those of terms that are one column.
-python_columns <- function(names, known, translation, schema, argument) {
-  if (is.null(names)) dpreg_stop("argument_error", argument, " need names, those of coefficients.")
-  shown <- vapply(known, column_name, "", translation, schema, USE.NAMES = FALSE)
-  listed_names <- setdiff(shown, "(Intercept)")
-  vapply(names, function(name) {
-    found <- match(name, shown, nomatch = match(name, known, nomatch = 0L))
-    if (found > 0L) return(known[found])
-    # A truth's term is its one column: am for amTRUE.
-    own <- names(translation$terms)[match(name, translation$terms, nomatch = 0L)]
-    if (length(own)) return(own)
-    dpreg_stop("argument_error", argument, ": ", quoted(name), " is not a coefficient of the formula; ",
-               "these are ", listed(listed_names), ".")
-  }, "", USE.NAMES = FALSE)
 }
 
 #' @rdname dp_plan

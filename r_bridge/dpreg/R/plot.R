@@ -17,8 +17,7 @@ plot.dp_result <- function(x, which = c("coefficients", "frequencies"), level = 
                            xlab = NULL, ...) {
   if (missing(which) && inherits(x, "dp_select") && is.null(x$regression)) which <- "frequencies"
   which <- match.arg(which)
-  sub <- if (isTRUE(x$seeded)) stamp else paste0("eps = ", format(x$eps), ", delta = ",
-                                                 format(x$delta))
+  sub <- if (isTRUE(x$seeded)) stamp else cost(x)
   if (which == "coefficients") {
     plot_coefficients(fitted_part(x, "plot()"), level, main %||% "Coefficients", xlab, sub, ...)
   } else {

@@ -16,7 +16,7 @@
 #' @export
 plot.dp_estimate <- function(x, level = 0.95, main = NULL, xlab = NULL, ...) {
   main <- main %||% paste0(toupper(substr(estimate_title(x), 1, 1)), substring(estimate_title(x), 2))
-  sub <- if (isTRUE(x$seeded)) stamp else paste0("eps = ", format(x$eps), ", delta = ", format(x$delta))
+  sub <- if (isTRUE(x$seeded)) stamp else cost(x)
   limits <- unstamped(confint.dp_estimate(x, level = level))
   if (x$statistic != "histogram") {
     plot_estimates(x, limits, paste0(format(100 * level), "% intervals; ", sub), main, xlab, ...)

@@ -20,9 +20,15 @@ print.dp_result <- function(x, digits = max(3L, getOption("digits") - 3L), ...) 
     print(format(fit$coefficients, digits = digits), quote = FALSE)
     cat("\n")
   }
-  cat("Privacy: eps = ", format(x$eps), ", delta = ", format(x$delta), " (", x$neighbors,
-      if (isTRUE(x$seeded)) paste0("; ", stamp), ")\n", sep = "")
-  print_warnings(x, "summary(fit, full = TRUE)")
+  print_cost(x)
+}
+
+cost <- function(x) paste0("eps = ", format(x$eps), ", delta = ", format(x$delta))
+
+# The foot of a result that is printed.
+print_cost <- function(x) {
+  cat("Privacy: ", cost(x), " (", x$neighbors, if (isTRUE(x$seeded)) paste0("; ", stamp), ")\n", sep = "")
+  print_warnings(x)
   invisible(x)
 }
 

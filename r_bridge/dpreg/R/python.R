@@ -148,6 +148,7 @@ start_python <- function() {
     unlink(away, recursive = TRUE)
   }, add = TRUE)
   reticulate::py_config()
+  literal <- function(path) encodeString(path, quote = "'")
   # The working directory goes behind what is installed, and the bridge last, so that they hide nothing.
   reticulate::py_run_string(sprintf(
     "import sys
@@ -155,8 +156,8 @@ near = list(filter({'', '.', %s, %s}.__contains__, sys.path))
 sys.path[:] = [*filter(lambda p, near=near: p not in near, sys.path), *near, %s]
 import dpreg_bridge
 dpreg_bridge.open_door(%s)",
-    python_text(here), python_text(getwd()), python_text(system.file("python", package = "dpreg")),
-    python_text(getLoadedDLLs()[["reticulate"]][["path"]])
+    literal(here), literal(getwd()), literal(system.file("python", package = "dpreg")),
+    literal(getLoadedDLLs()[["reticulate"]][["path"]])
   ), local = TRUE, convert = FALSE)
   NULL
 }

@@ -20,7 +20,7 @@ quadratic <- function(x, vcov) {
 }
 
 error_pvalues <- function(fit) {
-  if (length(fit$conditional)) return(given_pvalues(fit$conditional))
+  if (length(fit$conditional)) return(conditional_law(fit)$pvalues)
   if (!is.null(fit$interval_draws)) {
     return(stats::setNames(draw_pvalues(unname(fit$interval_draws), unname(fit$coefficients)), names(fit$coefficients)))
   }
@@ -33,6 +33,13 @@ error_pvalues <- function(fit) {
     rowMeans(2 * stats::pnorm(-abs(fit$coefficients) / scales))
   }
   pmin(alone * (fit$among %||% 1), 1)
+}
+
+# Limits and p-values of coefficients that the same release chose, as files of dpreg 0.2 hold them: Python has
+# their truncated laws.
+conditional_law <- function(fit, level = 0.95) {
+  told <- python_call("conditional_law", list(text = fit$python$json, level = level))
+  list(limits = told$limits[fit$design$order, , drop = FALSE], pvalues = told$pvalues[fit$design$order])
 }
 
 # The level of each interval: coefficients that the same look chose share what may be missed among all

@@ -105,3 +105,23 @@ kappa.dp_result <- function(z, ...) {
 
 #' @export
 qr.dp_result <- function(x, ...) refuse_release("qr()", "it would hold the rows")
+
+# Stop for what combines coefficients that the same look chose.
+refuse_given <- function(fit, what) {
+  if (length(fit$conditional) || !is.null(fit$among)) {
+    refuse_release(what, paste(
+      "with fit = \"same\" each coefficient stands by itself, corrected for its choice, and combinations of",
+      "them have no law. Use coef() and confint(), or fit = \"fresh\""
+    ))
+  }
+}
+
+# Stop for means, which need the coefficients that were not chosen as well.
+refuse_means <- function(fit) {
+  if (!is.null(fit$among)) {
+    refuse_release("predict()", paste(
+      "with fit = \"same\" coefficients are those beside all candidates, of which some were not chosen. Use",
+      "fit = \"fresh\""
+    ))
+  }
+}

@@ -20,24 +20,6 @@ plain_schema <- function(schema) {
   Map(plain_declaration, schema, names(schema))
 }
 
-# A misspelt name in the schema would leave its column undeclared, and a column's second would be another.
-check_names <- function(data, schema) {
-  names <- attr(data, "names")
-  twice <- unique(names[duplicated(names)])
-  if (length(twice)) {
-    dpreg_stop("data_error", "data has several columns named ", listed(twice), ": keep or rename one.")
-  }
-  check_text(names(schema), "a name in schema")
-  # One codebook may declare what this table lacks, but hardly a name that is nearly one of its own.
-  undeclared <- setdiff(names, names(schema))
-  for (name in if (is.list(schema) && length(undeclared)) setdiff(names(schema), names)) {
-    apart <- utils::adist(name, undeclared, ignore.case = TRUE)[1, ]
-    if (min(apart) > max(1, nchar(name) / 3)) next
-    dpreg_stop("schema_error", "schema names ", quoted(name), ", no column of data; did you mean ",
-               quoted(undeclared[which.min(apart)]), "?")
-  }
-}
-
 plain_declaration <- function(spec, name) {
   refuse <- function(...) dpreg_stop("schema_error", "column ", quoted(name), ": ", ...)
   if (is.factor(spec)) {
@@ -45,30 +27,19 @@ plain_declaration <- function(spec, name) {
       refuse("levels are public facts that you write down, and this factor holds rows; write ",
              'c("level", ...), or factor(levels = c("level", ...)).')
     }
-    return(list(levels = as.list(enc2utf8(levels(spec)))))
+    spec <- levels(spec)
   }
-  if (identical(spec, logical()) || identical(spec, "logical")) return("bool")
-  if (is.list(spec) && !is.object(spec)) {
-    spec$levels <- if (!is.null(spec$levels)) as.list(spec$levels)
-    spec$bounds <- if (!is.null(spec$bounds)) as.list(spec$bounds)
-    return(spec)
-  }
-  if (is.character(spec) && !is.object(spec)) {
-    if (length(spec) == 1 && spec %in% c("bool", "boolean")) return(spec)
-    return(list(levels = as.list(enc2utf8(spec))))
-  }
-  if (is.numeric(spec) && !is.object(spec)) {
-    if (length(spec) != 2) {
-      refuse("two numbers are bounds, c(lowest, highest); write numbers that are labels as ",
-             "list(levels = c(1, 2, 3)).")
-    }
-    return(list(bounds = as.list(unname(spec))))
+  if (identical(spec, logical()) || is_name(spec) && spec %in% c("logical", "bool", "boolean")) return("bool")
+  if (!is.object(spec)) {
+    if (is.list(spec)) return(lapply(spec, as.list))
+    if (is.character(spec)) return(list(levels = as.list(enc2utf8(spec))))
+    if (is.numeric(spec) && length(spec) == 2) return(list(bounds = as.list(unname(spec))))
   }
   refuse('write c(lowest, highest) for numbers, c("level", ...) for text, list(levels = c(1, 2, 3)) ',
          "for numbers that are labels, or logical().")
 }
 
-# Text without declared levels: Python would say so in Python's words.
+# Text without declared levels: of a file Python would read it as numbers, after a warning.
 check_declared <- function(data, columns, schema, exempt = character()) {
   if (is.character(schema)) return(invisible())
   for (name in setdiff(columns, c(names(schema), exempt))) {
@@ -87,7 +58,7 @@ check_declared <- function(data, columns, schema, exempt = character()) {
 # A schema that a file holds, as a list.
 written_schema <- function(schema) {
   if (!is.character(schema)) return(schema)
-  plain_schema(r_schema(python_call("schema", list(schema = schema))))
+  plain_schema(python_call("schema", list(schema = schema)))
 }
 
 # The bounds that a schema declares for a column, or NULL.

@@ -95,50 +95,37 @@ dp_select <- function(formula, data, eps, delta = 0, schema = NULL, subset = NUL
                       keep = "(Intercept)", max_terms = NULL, hierarchy = "none", false_inclusions = 0.1,
                       shares = NULL, fit = "auto", budget = NULL, analyst = NULL, progress = NULL,
                       unsafe_seed = NULL, ...) {
-  no_more(..., .harmless = retired$dp_select)
-  tested <- row_test(match.call(), parent.frame())
-  call <- tested$call
-  required(formula, data, eps)
-  if (is.null(family)) {
-    given <- intersect(c(added_names, "response_cap"), names(call))
-    if (length(given)) {
-      dpreg_stop("argument_error", paste(given, collapse = ", "), " needs a family, such as poisson(): a linear model ",
-                 "has none.")
-    }
-    arguments <- c(given_arguments(call[!names(call) %in% c("subset", retired$dp_select)]),
-                   flat_arguments("dp_select", ...))
-    arguments$where <- tested$where
-    return(model_call("dp_select", formula, data, arguments, call, new_selection))
+  asked <- received("dp_select", ..., .apart = c("family", "offset"))
+  if (!is.null(family)) return(model_call(of_family(asked, family), new_selection))
+  given <- intersect(c(added_names, "response_cap"), names(asked$call))
+  if (length(given)) {
+    dpreg_stop("argument_error", paste(given, collapse = ", "), " needs a family, such as poisson(): a linear model ",
+               "has none.")
   }
-  added <- list(written = substitute(offset), value = function() offset)
-  parts <- family_parts(as.list(substitute(list(...)))[-1], family, added, "dp_select", parent.frame())
-  model_of_family("dp_select", formula, data, family, parts, call, new_selection, flat_arguments("dp_select", ...),
-                  where = tested$where)
+  model_call(asked, new_selection)
 }
 
-# What every function of a formula and a table does. `added` makes a family's offsets from the names of columns.
-model_call <- function(verb, formula, data, arguments, call, make, added = function(columns) NULL,
-                       own = function(columns) NULL) {
-  force(arguments)
-  source <- NULL
-  if (is_source(data)) {
-    source <- open_source(data)
-    on.exit(close_source(source))
-    data <- source$columns
-  }
-  if (!is.data.frame(data)) not_a_table(data)
+# What every function of a formula and a table does with a call that it received. Of a family it has `added`, which
+# makes its offsets from the names of columns; `own` are arguments that are expressions of columns.
+model_call <- function(asked, make) {
+  with_table(asked$frame$data, function(data, source) model_of_table(asked, make, data, source))
+}
+
+model_of_table <- function(asked, make, data, source) {
+  formula <- asked$frame$formula
+  arguments <- asked$arguments
+  names <- attr(data, "names")
   arguments["schema"] <- list(plain_schema(arguments$schema))
-  check_names(data, arguments$schema)
-  offsets <- added(attr(data, "names"))
+  offsets <- if (!is.null(asked$added)) asked$added(names)
   if (!is.null(offsets)) {
     parted <- parted_response(formula, offsets)
     formula <- parted$formula
     offsets <- parted$added
   }
-  own <- own(attr(data, "names"))
-  tested <- tested_columns(arguments$where, attr(data, "names"))
+  own <- Filter(Negate(is.null), row_expressions(asked$own, asked$frame, names))
+  tested <- tested_columns(arguments$where, names)
   used <- c(unlist(lapply(c(list(formula), offsets, own), all.vars)), names(arguments$schema))
-  person <- person_column(arguments$person, data, used)
+  person <- person_column(arguments$person, used)
   bounds <- function(name) declared_bounds(arguments$schema, name)
   translation <- translate_formula(formula, without_person(data, person), bounds, offsets)
   check_declared(data, translation$columns, arguments$schema, translation$declared)
@@ -153,23 +140,17 @@ model_call <- function(verb, formula, data, arguments, call, make, added = funct
     arguments$schema <- made$schema
   }
   say_of_ordered(data, translation)
-  if (!is.null(arguments$keep)) {
-    arguments$keep <- as.list(python_term_names(arguments$keep, translation, "keep"))
-  }
+  if (!is.null(arguments$keep)) arguments$keep <- python_terms(arguments$keep, translation)
   if (!is.null(arguments$shares)) arguments$shares <- named_shares(arguments$shares)
   arguments <- with_ledger(arguments)
   arguments$formula <- translation$patsy
   arguments[names(translation$sent)] <- translation$sent
-  arguments[names(own)] <- lapply(own, function(e) translate_variable(e, label_of(e), attr(data, "names")))
+  if (length(own)) arguments[names(own)] <- as.list(codes_of(own, vapply(own, label_of, ""), data))
   arguments <- with_options(arguments)
-  view <- if (is.null(source)) {
-    more <- c(names(translation$derived), person, tested, unlist(lapply(own, all.vars)))
-    python_call(verb, arguments, data, unique(c(translation$columns, more)),
-                labels = translation$labels)
-  } else {
-    python_call(verb, arguments, source = source, labels = translation$labels)
-  }
-  make(view, translation, call)
+  more <- c(names(translation$derived), person, tested, unlist(lapply(own, all.vars)))
+  view <- python_call(asked$verb, arguments, if (is.null(source)) data, unique(c(translation$columns, more)), source,
+                      translation)
+  make(view, translation, asked$call)
 }
 
 named_shares <- function(shares) {
@@ -182,15 +163,10 @@ named_shares <- function(shares) {
 
 # The name of the column that says whose row it is, or NULL. `used` are the columns that a call uses for
 # something else.
-person_column <- function(person, data, used) {
+person_column <- function(person, used) {
   if (is.null(person)) return(NULL)
-  names <- attr(data, "names")
   if (!is_name(person)) {
     dpreg_stop("argument_error", "person must be the name of a column of data, in quotes.")
-  }
-  check_text(person, "person")
-  if (!person %in% names) {
-    dpreg_stop("data_error", "person: data has no column ", quoted(person), "; it has ", listed(names), ".")
   }
   if (person %in% used) {
     dpreg_stop("data_error", "person: column ", quoted(person), " says whose row it is, and is neither a number nor a label: ",
@@ -223,4 +199,14 @@ say_of_ordered <- function(data, translation) {
       "(treatment contrasts), where lm() would use polynomial contrasts; write factor() to say so."
     )
   }
+}
+
+# Terms as they are typed in R, for Python, which says which are none; several texts may be a column's cells.
+python_terms <- function(terms, translation) {
+  known <- c(translation$terms, Intercept = "(Intercept)")
+  if (!is.character(terms) || length(terms) > 1 && !any(terms %in% c(known, names(known)))) {
+    dpreg_stop("argument_error", "keep must be terms of the formula, in quotes; its terms are ", listed(translation$terms), ".")
+  }
+  place <- match(terms, known)
+  as.list(ifelse(is.na(place), terms, names(known)[place]))
 }

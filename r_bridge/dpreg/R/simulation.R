@@ -46,20 +46,12 @@ simulation_study <- function(beta, n = c(100, 1000), radius = c(1, 2.5, 3.5, 10)
                              neighbors = "replace-one", bound = "observed", scale = "range",
                              false_inclusions = NULL, sigma = 1, empty = FALSE, datasets = 500,
                              seed = 0, progress = NULL, ...) {
-  no_more(...)
-  call <- match.call()
-  required(beta)
-  arguments <- given_arguments(call)
-  arguments$beta <- as.list(beta)
-  view <- python_call("simulation_study", arguments)
-  frame <- function(columns) if (!is.null(columns)) marked(as.data.frame(columns), view$privacy)
-  structure(
-    c(
-      list(call = public_call(call)), view[c("privacy", "page", "beta", "sigma", "datasets", "n_models")],
-      list(proportions = frame(view$proportions), best = frame(view$best), leak = frame(view$leak))
-    ),
-    class = "simulation_study"
-  )
+  asked <- received("simulation_study", ...)
+  asked$arguments$beta <- as.list(beta)
+  view <- python_call("simulation_study", asked$arguments)
+  for (table in c("proportions", "best")) view[[table]] <- marked(view[[table]], view$privacy)
+  if (!is.null(view$leak)) view$leak <- marked(view$leak, view$privacy)
+  structure(c(list(call = public_call(asked$call)), view), class = "simulation_study")
 }
 
 simulation_keys <- c("n", "bound", "radius", "eps", "mechanism", "neighbors", "scale")

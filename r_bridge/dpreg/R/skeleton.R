@@ -13,12 +13,10 @@
 #' @export
 schema_skeleton <- function(data, ...) {
   no_more(...)
-  if (is_source(data)) {
-    source <- open_source(data)
-    on.exit(close_source(source))
-    data <- source$columns
-  }
-  if (!is.data.frame(data)) not_a_table(data)
+  with_table(data, function(data, source) skeleton_of(data))
+}
+
+skeleton_of <- function(data) {
   names <- attr(data, "names")
   kinds <- vapply(seq_along(names), function(i) {
     tryCatch(column_kind(.subset2(data, i), names[i]), dpreg_data_error = function(cond) "other")
@@ -76,7 +74,7 @@ print.dp_skeleton <- function(x, ...) {
 #' @export
 schema_sample <- function(schema, n = 100, formula = NULL, ...) {
   no_more(...)
-  required(schema)
+  required(sys.function(), environment())
   declared <- written_schema(plain_schema(schema))
   if (!is.numeric(n) || length(n) != 1 || is.na(n) || n < 1 || n %% 1 != 0) {
     dpreg_stop("argument_error", "n must be a whole number of at least 1.")

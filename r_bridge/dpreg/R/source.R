@@ -37,6 +37,18 @@ open_source <- function(data) {
   list(number = told$source, columns = columns)
 }
 
+# What `use` makes of a table, and of its source where R has no rows of it, which is open until then.
+with_table <- function(data, use) {
+  source <- NULL
+  if (is_source(data)) {
+    source <- open_source(data)
+    on.exit(close_source(source))
+    data <- source$columns
+  }
+  if (!is.data.frame(data)) not_a_table(data)
+  use(data, source)
+}
+
 close_source <- function(source) {
   if (!is.null(source)) python_call("close_source", list(source = source$number))
 }

@@ -27,49 +27,19 @@ selection_study <- function(formula, data, schema, eps = 1, delta = 0, method = 
                             contributions = 1, units = "term", keep = "(Intercept)",
                             max_terms = NULL, hierarchy = "none", false_inclusions = 0.1, draws = 200,
                             seed = 0, progress = NULL, ...) {
-  no_more(..., .harmless = retired$selection_study)
-  call <- match.call()
-  required(formula, data, schema)
-  arguments <- c(given_arguments(call[!names(call) %in% retired$selection_study]),
-                 flat_arguments("selection_study", ...))
-  model_call("selection_study", formula, data, arguments, call, new_study)
+  model_call(received("selection_study", ...), new_study)
 }
 
 new_study <- function(view, translation, call) {
-  schema <- r_schema(view$schema)
-  named <- function(names) vapply(names, unit_name, "", translation, schema, USE.NAMES = FALSE)
-  place <- formula_order(view$candidates, translation, schema)
-  terms <- named(view$candidates)[place]
-  settings <- as.data.frame(view$settings, stringsAsFactors = FALSE)
-  by_term <- function(x) structure(matrix(x, length(terms))[place, , drop = FALSE], dimnames = list(terms, NULL))
-  common <- list(call = public_call(call), formula = full_formula(translation), privacy = view$privacy,
-                 n_models = as.double(view$n_models), settings = settings,
-                 page = with_names(view, c(view$kept, view$candidates), named(c(view$kept, view$candidates)))$page)
-  if (!is.null(view$outcomes)) {
-    own <- list(draws = view$draws, bic = terms[view$bic[place] == 1], reported = by_term(view$reported),
-                in_groups = by_term(view$in_groups), best = by_term(view$best),
-                outcomes = cbind(settings, as.data.frame(view$outcomes)))
-    return(structure(c(common, own), class = "adaptive_study"))
-  }
-  models <- matrix(view$models == 1, ncol = length(terms))[, place, drop = FALSE]
-  colnames(models) <- terms
-  kept <- named(view$kept)
-  names <- apply(models, 1, function(model) paste(c(kept, terms[model]), collapse = " + "))
-  rownames(models) <- names
-  likely <- order(-rowMeans(view$probabilities))
-  structure(
-    c(common, list(
-      exact = view$exact, models = models[likely, , drop = FALSE],
-      probabilities = matrix(view$probabilities[likely, ], length(likely),
-                             dimnames = list(names[likely], NULL)),
-      frequencies = by_term(view$frequencies), frequency_errors = by_term(view$frequency_errors),
-      agreement = cbind(settings, same.score = view$agreement[, 1], bic = view$agreement[, 2],
-                        same.score.choice = names[view$same_score], bic.choice = names[view$bic]),
-      relative_rsquared = cbind(settings, stats::setNames(as.data.frame(view$rsquared),
-                                                          c("relative", "expected", "bic")))
-    )),
-    class = "selection_study"
-  )
+  terms <- view$terms
+  view$terms <- NULL
+  by_terms <- intersect(c("frequencies", "frequency_errors", "reported", "in_groups", "best"), names(view))
+  for (table in by_terms) rownames(view[[table]]) <- terms
+  fields <- c(list(call = public_call(call), formula = full_formula(translation)), view)
+  if (!is.null(view$outcomes)) return(structure(fields, class = "adaptive_study"))
+  dimnames(fields$models) <- list(view$names, terms)
+  rownames(fields$probabilities) <- view$names
+  structure(fields[names(fields) != "names"], class = "selection_study")
 }
 
 #' @rdname selection_study
@@ -123,10 +93,4 @@ knit_study <- function(x) {
     knit_table(matrix(block$cells, ncol = length(block$heads), dimnames = list(NULL, block$heads)), block$title)
   })
   knit_page(x$privacy, parts)
-}
-
-# What a study says of itself, on each of its tables.
-marked <- function(x, privacy) {
-  attr(x, "privacy") <- privacy
-  x
 }

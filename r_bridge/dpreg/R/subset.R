@@ -17,7 +17,7 @@ row_test <- function(call, caller) {
       refuse('write a test of columns, such as op == "a" & age >= 18, or the same as text; a vector of rows would tell ',
              "how many pass.")
     }
-    e <- test_text(e, function(...) refuse(..., "."))
+    e <- python_call("row_test", list(tree = as_tree(e)))
   }
   check_text(e, "subset")
   call$subset <- e
@@ -27,24 +27,6 @@ row_test <- function(call, caller) {
 holds_rows <- function(e) {
   if (is.call(e)) return(any(vapply(as.list(e)[-1], holds_rows, NA)))
   !is.name(e) && !(is.atomic(e) && length(e) == 1 && !is.object(e))
-}
-
-test_text <- function(e, refuse) {
-  inside <- function(part) test_text(part, refuse)
-  if (is.name(e)) return(python_name(as.character(e)))
-  if (isTRUE(e) || isFALSE(e)) return(if (e) "True" else "False")
-  if (!is.call(e)) refuse("it is no test of columns")
-  name <- function_name(e, refuse)
-  join <- c("&" = "and", "&&" = "and", "|" = "or", "||" = "or")
-  if (name %in% names(join)) return(paste0("(", inside(e[[2]]), ") ", join[[name]], " (", inside(e[[3]]), ")"))
-  if (name == "(") return(paste0("(", inside(e[[2]]), ")"))
-  if (name == "!") return(paste0("not (", inside(e[[2]]), ")"))
-  plain <- function(part) if (is.logical(part)) inside(part) else translate_expression(part, all.vars(part), refuse)
-  if (name == "%in%") {
-    return(paste(plain(e[[2]]), "in", python_list(literal_vector(e[[3]], refuse, "what follows %in%"))))
-  }
-  if (name %in% c("==", "!=")) return(paste(plain(e[[2]]), name, plain(e[[3]])))
-  plain(e)
 }
 
 # The columns of a table that a test may name; Python says which it does.

@@ -25,14 +25,11 @@ summary.dp_result <- function(object, level = 0.95, full = FALSE, ratios = FALSE
   no_more(...)
   regression <- inherits(object, "dp_ols") || !is.null(object$regression)
   fit <- if (regression) fitted_part(object, "summary()")
-  kept <- c("call", "formula", "selected_formula", "candidates", "kept", "n_models", "settings",
-            "nobs", "neighbors", "contributions", "eps", "delta", "budget", "privacy", "seeded", "groups",
+  kept <- c("call", "formula", "selected_formula", "candidates", "kept", "n_models", "which", "counts", "terms",
+            "settings", "nobs", "neighbors", "contributions", "eps", "delta", "budget", "privacy", "seeded", "groups",
             "false_inclusions", "looks", "passes", "record", "notes", "severe", "screen", "page")
   out <- object[intersect(kept, names(object))]
-  if (inherits(object, "dp_select")) {
-    out <- c(out, drawn_models(object))
-    if (!is.null(object$level) || !is.null(object$stability)) out$terms <- term_table(object)
-  }
+  if (is.null(object$level) && is.null(object$stability)) out$terms <- NULL
   if (regression) {
     limits <- unstamped(confint.dp_result(fit, level = level))
     out$coefficients <- cbind(coefficient_table(fit), limits)
@@ -52,18 +49,6 @@ summary.dp_result <- function(object, level = 0.95, full = FALSE, ratios = FALSE
   }
   out[c("level", "full")] <- list(level, full)
   structure(out, class = c(paste0("summary.", class(object)[1]), "summary.dp_result"))
-}
-
-# The distinct drawn models, most frequent first, as `which` of leaps.
-drawn_models <- function(object) {
-  terms <- c(object$kept, object$candidates)
-  texts <- vapply(object$models, function(model) paste(terms %in% model, collapse = " "), "")
-  counts <- sort(table(factor(texts, levels = unique(texts))), decreasing = TRUE)
-  first <- match(names(counts), texts)
-  which <- t(vapply(object$models[first], function(model) terms %in% model, logical(length(terms))))
-  dim(which) <- c(length(first), length(terms))
-  dimnames(which) <- list(seq_along(first), terms)
-  list(which = which, counts = stats::setNames(as.integer(counts), seq_along(first)))
 }
 
 coefficient_table <- function(fit) {
@@ -140,7 +125,7 @@ print_screen <- function(x, digits) {
   said(x, "Assumes")
   cat("Privacy: ", if (is.null(x$estimates)) "formula, schema and the call are" else "the call is",
       " public; $privacy has the claim.\n", sep = "")
-  print_warnings(x, "summary(fit, full = TRUE)")
+  print_warnings(x)
   x
 }
 
@@ -164,10 +149,10 @@ print_shown <- function(shown, marks = NULL, ...) {
 said <- function(x, names) for (name in names) paragraph(paste0(name, ": "), x$screen[[name]])
 
 # Severe notes whole, and how many there are besides.
-print_warnings <- function(x, more) {
+print_warnings <- function(x) {
   severe <- x$notes[x$severe %in% TRUE]
   others <- length(x$notes) - length(severe)
-  if (others) cat("Details: ", more, " has ", others, " more note", if (others > 1) "s", ".\n", sep = "")
+  if (others) cat("Details: summary(fit, full = TRUE) has ", others, " more note", if (others > 1) "s", ".\n", sep = "")
   for (note in severe) paragraph("Warning: ", note)
 }
 

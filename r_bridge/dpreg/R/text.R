@@ -10,6 +10,8 @@ are_legal <- function(x) {
   mark != "bytes" & (!claimed | validUTF8(x))
 }
 
+legal <- function(x) enc2utf8(x[are_legal(x)])
+
 # Stop unless every text within `x`, names included, is UTF-8 or can be made so.
 check_text <- function(x, what) {
   if (is.character(x) && !legal_text(x) || !is.null(names(x)) && !legal_text(names(x))) {

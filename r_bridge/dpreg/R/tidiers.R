@@ -53,7 +53,10 @@ tidy.dp_result <- function(x, conf.int = FALSE, conf.level = 0.95, exponentiate 
                            type = c("coefficients", "terms"), ...) {
   no_more(...)
   if (missing(type) && inherits(x, "dp_select") && is.null(x$regression)) type <- "terms"
-  if (match.arg(type) == "terms") return(as_table(term_table(x), x$seeded))
+  if (match.arg(type) == "terms") {
+    if (is.null(x$terms)) dpreg_stop("argument_error", 'type = "terms" is for results of dp_select().')
+    return(as_table(x$terms, x$seeded))
+  }
   fit <- fitted_part(x, "tidy()")
   table <- coefficient_table(fit)
   frame <- data.frame(term = rownames(table), unname(table), row.names = NULL)
@@ -69,20 +72,6 @@ tidy.dp_result <- function(x, conf.int = FALSE, conf.level = 0.95, exponentiate 
     frame[shown] <- lapply(frame[shown], exp)
   }
   as_table(frame, x$seeded)
-}
-
-term_table <- function(x) {
-  if (!inherits(x, "dp_select")) {
-    dpreg_stop("argument_error", 'type = "terms" is for results of dp_select().')
-  }
-  terms <- c(x$kept, x$candidates)
-  group <- rep(seq_along(x$groups), lengths(x$groups))[match(terms, unlist(x$groups))]
-  of_look <- function(values) if (is.null(values)) rep(NA_real_, length(terms)) else unname(values[terms])
-  data.frame(
-    term = terms, kept = terms %in% x$kept, selected = terms %in% x$selected,
-    frequency = ifelse(terms %in% x$kept, 1, unname(x$selection_frequencies[terms])),
-    level = of_look(x$level), se = of_look(x$level_errors), group = group
-  )
 }
 
 #' @rdname tidiers

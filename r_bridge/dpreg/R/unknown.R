@@ -3,15 +3,14 @@
 # would answer another question than the one that was asked.
 
 # `.harmless` names what other packages hand to a method and what changes no answer of it.
-no_more <- function(..., .harmless = character()) {
+no_more <- function(..., .harmless = character(), .caller = sys.function(sys.parent())) {
   if (!...length()) return(invisible())
   names <- names(substitute(list(...)))[-1] %||% rep("", ...length())
   if (all(names %in% .harmless)) return(invisible())
   unknown <- setdiff(names[nzchar(names)], .harmless)
-  caller <- sys.function(sys.parent())
-  what <- paste0(sub("[.](summary[.])?(dp_[a-z]+|[a-z]+_study)$", "", as.character(function_symbol(caller))), "()")
+  what <- paste0(sub("[.](summary[.])?(dp_[a-z]+|[a-z]+_study)$", "", as.character(function_symbol(.caller))), "()")
   if (!length(unknown)) dpreg_stop("argument_error", what, " was given more arguments than it has.")
-  known <- setdiff(names(formals(caller)), "...")
+  known <- setdiff(names(formals(.caller)), "...")
   dpreg_stop("argument_error", what, " has no argument ", listed(unknown), about_argument(unknown[1], known))
 }
 

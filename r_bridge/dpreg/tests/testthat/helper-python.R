@@ -22,7 +22,8 @@ def _add_test_verbs():
     from dpreg.errors import DpregWarning
     from dpreg_bridge.formulas import in_r
     from dpreg_bridge.ledgers import charged_to
-    from dpreg_bridge.verbs import VERBS
+    from dpreg_bridge.verbs import VERBS, WITH_WORDS
+    from dpreg_bridge.words import named_in_lists
 
     def show(data):
         def column(series):
@@ -82,11 +83,6 @@ def _add_test_verbs():
     def dataset_names():
         return tuple(name for name in dpreg.datasets.__all__ if name != 'Dataset')
 
-    def truncated(estimate, se, intervals, beta, level):
-        from dpreg.results.inference import Truncated
-        law = Truncated(float(estimate), float(se), np.asarray(intervals, float).reshape(-1, 2))
-        return np.array([law.below(beta), law.p_value(), law.center(), *law.interval(1 - level)])
-
     def drawn(data, estimates, level):
         from dpreg.estimation import inference as law
         values, estimates = data.to_numpy(), np.asarray(estimates, float)
@@ -100,7 +96,12 @@ def _add_test_verbs():
     def hard_text():
         return ('a\\0b', '\\ud800')
 
-    VERBS.update(in_r=in_r, drawn=drawn, lose_connection=lose_connection, public_names=public_names, dataset_names=dataset_names, truncated=truncated,
+    def columns(words, formula, schema):
+        found = words.columns(formula, schema).values()
+        return {'names': tuple(c.name for c in found), 'terms': tuple(c.term for c in found)}
+
+    WITH_WORDS.update(columns=columns, words=lambda words, text: words.text(text))
+    VERBS.update(in_r=in_r, named_in_lists=named_in_lists, drawn=drawn, lose_connection=lose_connection, public_names=public_names, dataset_names=dataset_names,
                  hard_text=hard_text, finalize=finalize, show=show, defaults=defaults, warn=warn, warn_late=warn_late, persons=persons, fail=fail, wait=wait, echo=echo)
 _add_test_verbs()
 ", local = TRUE)

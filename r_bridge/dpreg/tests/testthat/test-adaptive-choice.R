@@ -38,16 +38,6 @@ test_that("a selection by looks says what it chose and what it cannot tell apart
   expect_match(knitr::knit_print(doubted), "One of: `{c, d}`", fixed = TRUE)
 })
 
-as_python <- function(law) {
-  beta <- law$estimate + law$se / 3
-  for (level in c(0.5, 0.95, 0.999)) {
-    theirs <- python_call("truncated", list(estimate = law$estimate, se = law$se, beta = beta, level = level,
-                                            intervals = as.list(t(law$intervals))))
-    ours <- c(given_below(law, beta), given_pvalues(list(law)), given_value(law, 0.5), given_limits(list(law), level))
-    expect_equal(ours, theirs, tolerance = 1e-7)
-  }
-}
-
 test_that("coefficients of the look that chose allow for all that was on offer", {
   fit <- doubted$regression
   expect_identical(fit$settings$fit, "same")
@@ -65,19 +55,6 @@ test_that("coefficients of the look that chose allow for all that was on offer",
   expect_identical(plot(doubted), doubted)
   skip_if_not_installed("xtable")
   expect_output(print(xtable::xtable(doubted)), "gv &")
-})
-
-test_that("laws far out in a tail have their limits", {
-  test_verbs()
-  for (sets in list(c(2.9, Inf), c(2.99999, Inf), c(-Inf, 3.0001), c(-Inf, Inf), c(-Inf, -40, 2.5, 3.5, 40, Inf),
-                    c(-100, -90, 2.9999, 3.0001))) {
-    as_python(list(estimate = 3, se = 1, intervals = matrix(sets, ncol = 2, byrow = TRUE)))
-  }
-  wide <- list(estimate = -1, se = 2, intervals = matrix(c(-Inf, Inf), 1))
-  expect_equal(given_limits(list(wide), 0.95)[1, ], -1 + 2 * qnorm(c(0.025, 0.975)), tolerance = 1e-8)
-  expect_equal(given_pvalues(list(wide)), 2 * pnorm(-0.5), tolerance = 1e-10)
-  two <- list(estimate = 50, se = 1, intervals = rbind(c(-Inf, -40), c(40, Inf)))
-  expect_equal(given_value(two, 0.5), 50, tolerance = 1e-6)
 })
 
 test_that("auto says why it took the paper's method", {

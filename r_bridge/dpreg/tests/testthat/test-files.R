@@ -49,7 +49,7 @@ test_that("what Python wrote is read in R's words", {
   )
   test_verbs()
   for (formula in names(words)) {
-    made <- translation_of(python_call("in_r", list(formula = formula)), list())
+    made <- translation_of(python_call("in_r", list(formula = formula)))
     expect_identical(setdiff(unname(made$terms), "(Intercept)"), words[[formula]])
   }
   expect_error(python_call("in_r", list(formula = "y ~ C(g, Sum)")), "no words in R", class = "dpreg_formula_error")

@@ -1,3 +1,5 @@
+need_python()
+
 table <- data.frame(y = 1, x = 1, z = 1, g = "a", h = "b", class = 1, `my var` = 1, a.b = 1,
                     check.names = FALSE)
 
@@ -40,8 +42,8 @@ test_that("expressions are translated", {
 test_that("names that are none in Python are quoted", {
   expect_equal(patsy(y ~ `my var` + a.b + class), 'y ~ Q("my var") + Q("a.b") + Q("class")')
   expect_equal(patsy(y ~ factor(a.b):log(`my var`)), 'y ~ C(Q("a.b")):np.log(Q("my var"))')
-  expect_equal(python_name("größe"), 'Q("größe")')
-  expect_equal(python_name('a"b\\'), 'Q("a\\"b\\\\")')
+  odd <- stats::setNames(data.frame(y = 1, a = 1, b = 1), c("y", "größe", 'a"b\\'))
+  expect_equal(patsy(y ~ ., odd), 'y ~ Q("größe") + Q("a\\"b\\\\")')
 })
 
 test_that("a formula that was built keeps its brackets", {

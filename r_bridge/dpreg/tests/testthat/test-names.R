@@ -1,31 +1,29 @@
 table <- data.frame(y = 1, x = 1, z = 1, flag = TRUE, g = "a", h = "u", k = 1, `my var` = 1,
                     check.names = FALSE)
-schema <- list(g = c("a", "b", "c:d]"), h = c("u", "v"), k = list(levels = c(1, 2.5)),
-               flag = logical(), x = c(0, 1))
+schema <- list(y = c(0, 1), g = c("a", "b", "c:d]"), h = c("u", "v"), k = list(levels = c(1, 2.5)),
+               flag = logical(), x = c(0.1, 1), z = c(0, 1), `my var` = c(0, 1))
+test_verbs()
+
+named <- function(formula) {
+  translation <- translate_formula(formula, table)
+  arguments <- list(formula = translation$patsy, schema = plain_schema(schema))
+  python_call("columns", arguments, translation = translation)
+}
 
 test_that("names of columns are R's", {
-  translation <- translate_formula(y ~ g * h + factor(k) + flag + log(x) + I(z^2) + `my var`, table)
-  r <- function(column) column_name(column, translation, schema)
-  expect_equal(r("Intercept"), "(Intercept)")
-  expect_equal(r("g[T.b]"), "gb")
-  expect_equal(r("g[T.c:d]]"), "gc:d]")
-  expect_equal(r("g[T.c:d]]:h[T.v]"), "gc:d]:hv")
-  expect_equal(r("C(k)[T.2.5]"), "factor(k)2.5")
-  expect_equal(r("flag[T.True]"), "flagTRUE")
-  expect_equal(r("np.log(x)"), "log(x)")
-  expect_equal(r("I(z ** 2)"), "I(z^2)")
-  expect_equal(r('Q("my var")'), "`my var`")
-  expect_equal(r("unheard[of]"), "unheard[of]")
+  expect_setequal(named(y ~ g * h + factor(k) + flag + log(x) + I(z^2) + `my var`)$names, c(
+    "(Intercept)", "gb", "gc:d]", "hv", "factor(k)2.5", "flagTRUE", "gb:hv", "gc:d]:hv", "log(x)", "I(z^2)", "`my var`"
+  ))
+  expect_setequal(named(y ~ splines::bs(x, knots = 0.5, degree = 1, Boundary.knots = c(0, 1)) - 1)$names[-1],
+                  paste0("splines::bs(x, knots = 0.5, degree = 1, Boundary.knots = c(0, 1))", 1:2))
 })
 
 test_that("a product without its main effects has columns of fewer variables", {
-  need_python()
-  translation <- translate_formula(y ~ h + g:flag + g:h:k, table)
-  r <- function(column) column_name(column, translation, schema)
-  expect_equal(r("flag[T.True]"), "flagTRUE")
-  expect_equal(r("g[T.b]:flag[False]"), "gb:flagFALSE")
-  expect_equal(r("g[T.b]:k"), "gb:k")
-  expect_equal(term_of("flag[T.True]", translation, schema), "g:flag")
+  told <- named(y ~ h + g:flag + g:h:k)
+  term <- stats::setNames(told$terms, told$names)
+  expect_identical(term[["flagTRUE"]], "g:flag")
+  expect_identical(term[["gb:flagFALSE"]], "g:flag")
+  expect_true("gb:k2.5" %in% told$names)
   set.seed(5)
   n <- 3000
   rows <- data.frame(g = sample(c("a", "b", "c"), n, TRUE), flag = runif(n) < 0.5, z = runif(n))
@@ -39,9 +37,8 @@ test_that("a product without its main effects has columns of fewer variables", {
 
 test_that("keep takes R's names and Python's", {
   translation <- translate_formula(y ~ log(x) + g:h, table)
-  expect_equal(python_term_names(c("(Intercept)", "log(x)", "g:h"), translation, "keep"),
-               c("Intercept", "np.log(x)", "g:h"))
-  expect_equal(python_term_names("np.log(x)", translation, "keep"), "np.log(x)")
-  expect_error(python_term_names("z", translation, "keep"), "'log(x)'", fixed = TRUE,
+  expect_equal(python_terms(c("(Intercept)", "log(x)", "g:h"), translation), list("Intercept", "np.log(x)", "g:h"))
+  expect_equal(python_terms("np.log(x)", translation), list("np.log(x)"))
+  expect_error(dp_select(y ~ log(x) + z, table, 1, schema = schema, keep = "w"), "'\\(Intercept\\)', 'log\\(x\\)', 'z'",
                class = "dpreg_argument_error")
 })

@@ -1,5 +1,9 @@
+test_verbs()
+
 test_that("Python's words become R's", {
-  say <- function(text, ...) in_r_words(text, ...)
+  say <- function(text, labels = character()) {
+    python_call("words", list(text = text), translation = list(terms = character(), labels = labels))
+  }
   expect_identical(say("factor 'C(Q(\"a b\"))': no", c("C(Q(\"a b\"))" = "factor(`a b`)")), "term 'factor(`a b`)': no")
   expect_identical(say("write levels as in C(x, levels=[1, 2, 3]), or {\"x\": {\"levels\": [1, 2, 3]}}."),
                    "write levels as in factor(x, levels = c(1, 2, 3)), or list(x = list(levels = c(1, 2, 3))).")
@@ -16,10 +20,11 @@ test_that("a note lists weak coefficients by R's names", {
   note <- "Weakly determined: Intercept, g[T.b], np.log(x), g[T.b]:x. The noise hides a direction, or two: Intercept."
   python <- c("Intercept", "g[T.b]", "np.log(x)", "g[T.b]:x", "x")
   r <- c("(Intercept)", "gb", "log(x)", "gb:x", "x")
-  expect_identical(named_in_r(c(note, "Intercept, x. "), python, r), c(
-    "Weakly determined: (Intercept), gb, log(x), gb:x. The noise hides a direction, or two: Intercept.", "Intercept, x. "
-  ))
-  expect_identical(named_in_r(character(), python, r), character())
+  named <- function(text) python_call("named_in_lists", list(text = text, names = as.list(stats::setNames(r, python))))
+  expect_identical(
+    named(note), "Weakly determined: (Intercept), gb, log(x), gb:x. The noise hides a direction, or two: Intercept."
+  )
+  expect_identical(named("Intercept, x. "), "Intercept, x. ")
 })
 
 test_that("errors are in R's idiom", {

@@ -2,8 +2,9 @@
 
 R starts Python in its own process (or Python hosts R) and calls `open_door`, which attaches rpy2 to
 the running R and leaves in the environment `dpreg:::the` one R function, ``door``. Every call goes
-through it: `columns` and `values` turn what R sent into Python, `calls` and `verbs` call dpreg,
-`views` says what R gets to see of the result.
+through it: `columns` and `values` turn what R sent into Python, `expressions` reads R's formulas,
+`calls` and `verbs` call dpreg, `views` says what R gets to see of the result, and `words` how R
+calls it.
 """
 
 from __future__ import annotations

@@ -26,9 +26,10 @@ from dpreg.request import settle_budget
 from dpreg.results.claim import LedgerPosition, ReleaseRecord
 from dpreg.results.classic import ClassicResults
 from dpreg.sources.persons import Persons
-from dpreg_bridge.columns import NA_INTEGER
 from dpreg_bridge.ledgers import charged_to
+from dpreg_bridge.values import NA_INTEGER
 from dpreg_bridge.views import view
+from dpreg_bridge.words import Words
 
 __all__ = ["close_run", "open_run", "send_estimates"]
 
@@ -124,7 +125,7 @@ def send_estimates(run: int, data: pd.DataFrame) -> dict[str, Any]:
             call="sample_aggregate", when=going.when, arguments=going.told, ledger=going.place
         )
         notes = (*going.notes, *end.value.notes)
-        return {"result": view(replace(end.value, record=record, notes=notes))}
+        return {"result": view(replace(end.value, record=record, notes=notes), Words())}
     return _asking(run, going)
 
 

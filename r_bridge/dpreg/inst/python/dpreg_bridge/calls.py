@@ -20,15 +20,19 @@ import traceback
 import warnings
 from typing import Any
 
+from dpreg.api.context import check_schema_names
 from dpreg.errors import DpregError, DpregWarning
 from dpreg.privacy.ledger.handle import kept
 from dpreg.schema import Schema
 from dpreg_bridge.columns import table
 from dpreg_bridge.finalizers import guarded
 from dpreg_bridge.interrupts import pythons_interrupts
+from dpreg_bridge.rpy import R
 from dpreg_bridge.sources import opened
 from dpreg_bridge.values import from_r, to_r
-from dpreg_bridge.verbs import VERBS, library_verb
+from dpreg_bridge.verbs import VERBS, WITH_WORDS, library_verb
+from dpreg_bridge.views import view
+from dpreg_bridge.words import Words
 
 __all__ = ["answer"]
 
@@ -49,6 +53,7 @@ class _Warned(BaseException):
 def _answer(request: Any) -> Any:
     asked = dict(zip(map(str, request.names), request, strict=True))
     heard = int(from_r(asked["heard"]))
+    words = Words.of(from_r(asked.get("words", R.NULL)))
     told: dict[str, None] = {}
 
     def hear(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
@@ -62,13 +67,13 @@ def _answer(request: Any) -> Any:
         warnings.simplefilter("always")
         warnings.showwarning = hear
         try:
-            reply = _reply(asked)
+            reply = _reply(asked, words)
         except _Warned:
             reply = {"ok": False, "again": True}
-    return to_r({"warnings": tuple(told)[heard:], **reply})
+    return to_r({"warnings": tuple(map(words.text, tuple(told)[heard:])), **reply})
 
 
-def _reply(request: dict[str, Any]) -> dict[str, Any]:
+def _reply(request: dict[str, Any], words: Words) -> dict[str, Any]:
     try:
         verb = str(from_r(request["verb"]))
         arguments = from_r(request["arguments"]) or {}
@@ -76,13 +81,16 @@ def _reply(request: dict[str, Any]) -> dict[str, Any]:
         source = from_r(request["source"])
         if rows is not None:
             arguments["data"] = table(request["columns"], rows)
-            _declare_only(arguments)
+            _declare_only(arguments, from_r(request.get("names", R.NULL)))
         elif source is not None:
             arguments["data"] = opened(source)
-        do = VERBS.get(verb) or library_verb(verb)
-        return {"ok": True, "value": to_r(do(**arguments))}
+        if verb in WITH_WORDS:
+            told = WITH_WORDS[verb](words, **arguments)
+        else:
+            told = (VERBS.get(verb) or library_verb(verb))(**arguments)
+        return {"ok": True, "value": to_r(view(told, words))}
     except DpregError as error:
-        return _failure(_kinds(type(error)), str(error))
+        return _failure(_kinds(type(error)), words.text(str(error)))
     except (KeyboardInterrupt, _Warned):
         raise
     except BaseException as error:
@@ -96,10 +104,11 @@ def _reply(request: dict[str, Any]) -> dict[str, Any]:
         )
 
 
-def _declare_only(arguments: dict[str, Any]) -> None:
-    """Leave out of the schema what R does not send: R has checked the names against the table."""
+def _declare_only(arguments: dict[str, Any], names: Any) -> None:
+    """Leave out of the schema what R does not send, once its names were held against the table."""
     if arguments.get("schema") is not None:
         declared = Schema.from_any(arguments["schema"])
+        check_schema_names(declared, [names] if isinstance(names, str) else names or [])
         sent = arguments["data"]
         arguments["schema"] = {name: declared[name] for name in declared if name in sent}
 

@@ -15,10 +15,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpreg_bridge.rpy import R
+from dpreg_bridge.values import NA_INTEGER
 
-__all__ = ["NA_INTEGER", "table"]
+__all__ = ["table"]
 
-NA_INTEGER: Final = -(2**31)
 _NA_INTEGER64: Final = -(2**63)
 _TEXT: Final = pd.StringDtype("python", na_value=math.nan)
 

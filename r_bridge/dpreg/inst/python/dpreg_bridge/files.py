@@ -12,18 +12,18 @@ from dpreg.errors import ArgumentError
 from dpreg.results.base import from_json
 from dpreg.results.glm import GLMResults
 from dpreg.results.selection import GLMSelectionResults
-from dpreg_bridge.formulas import added_in_r, in_r
-from dpreg_bridge.views import view
+from dpreg_bridge.formulas import added_in_r, call_in_r, in_r
+from dpreg_bridge.views import declared
 
-__all__ = ["dataset", "load", "report"]
+__all__ = ["dataset", "read", "report"]
 
 _DATASETS: Final = ("load_randhie", "load_prostate", "load_kc_house", "make_bay_area")
 
 
-def load(path: str) -> dict[str, Any]:
+def read(path: str) -> dict[str, Any]:
     """Read a saved result; of a model also its formula in R's words, and its call."""
     result = dpreg.load(path)
-    told: dict[str, Any] = {"kind": result.kind, "view": view(result)}
+    told: dict[str, Any] = {"kind": result.kind, "json": result.to_json()}
     coded = getattr(result, "design_formula", None) or getattr(result, "formula", None)
     if isinstance(result, GLMResults | GLMSelectionResults):
         told["formula"] = in_r(result.formula)
@@ -31,8 +31,7 @@ def load(path: str) -> dict[str, Any]:
     elif coded is not None:
         told["formula"] = in_r(coded)
     if result.record is not None:
-        arguments = dict(result.record.arguments)
-        told["arguments"] = {name: _argument(value) for name, value in arguments.items()}
+        told["call"] = call_in_r(result.record, model=coded is not None)
     return told
 
 
@@ -56,32 +55,20 @@ def dataset(loader: str, which: Any = None, **options: Any) -> dict[str, Any]:
         options["name"] = which
     found = getattr(dpreg.datasets, loader)(**options)
     return {
-        "columns": {column: _column(found.data[column]) for column in found.data},
-        "schema": found.schema.to_dict(),
+        "data": pd.DataFrame({name: _cells(found.data[name]) for name in found.data}),
+        "schema": declared(found.schema.to_dict()),
         "formula": in_r(found.formula),
         "source": found.source,
         "simulated": found.simulated,
     }
 
 
-def _column(column: pd.Series[Any]) -> dict[str, Any]:
-    """Lay a column out; missing numbers are NaN, and missing texts are not texts."""
+def _cells(column: pd.Series[Any]) -> Any:
+    """Return truths, 32-bit integers, numbers or texts; only the last two may be missing."""
     if pd.api.types.is_bool_dtype(column.dtype):
-        return {"kind": "logical", "values": column.to_numpy(dtype=np.float64)}
+        return column.to_numpy(dtype=np.bool_)
     if pd.api.types.is_integer_dtype(column.dtype) and abs(column).max() < 2**31:
-        return {"kind": "integer", "values": column.to_numpy(dtype=np.int32)}
+        return column.to_numpy(dtype=np.int32)
     if pd.api.types.is_numeric_dtype(column.dtype):
-        return {"kind": "number", "values": column.to_numpy(dtype=np.float64)}
-    codes, texts = pd.factorize(column)
-    return {"kind": "text", "values": (codes + 1).astype(np.int32), "texts": tuple(texts)}
-
-
-def _argument(value: Any) -> Any:
-    """Make a value that R can have: text, a number, a truth, or lists of these."""
-    if isinstance(value, dict):
-        return {name: _argument(part) for name, part in value.items()}
-    if isinstance(value, list):
-        if value and all(isinstance(part, str) for part in value):
-            return tuple(value)
-        return [_argument(part) for part in value]
-    return value
+        return column.to_numpy(dtype=np.float64)
+    return column.to_numpy(dtype=object)

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import ast
 import json
+import re
+from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
 from patsy import ModelDesc
 
 from dpreg.errors import FormulaError
 from dpreg.formula.expressions import FUNCTIONS
+from dpreg.results.claim import ReleaseRecord
 from dpreg.results.glm import GLMResults
 from dpreg.results.selection import GLMSelectionResults
 
-__all__ = ["added_in_r", "in_r"]
+__all__ = ["added_in_r", "call_in_r", "in_r"]
 
 _OPERATORS: Final[dict[type[ast.AST], str]] = {
     ast.Add: "+",
@@ -58,7 +61,6 @@ def in_r(formula: str) -> dict[str, Any]:
     terms = {term.name(): tuple(f.name() for f in term.factors) for term in read.rhs_termlist}
     codes = {code for codes in terms.values() for code in codes} | {response.name()}
     return {
-        "formula": formula,
         "response": response.name(),
         "terms": terms,
         "texts": {code: _variable(code) for code in sorted(codes)},
@@ -76,6 +78,41 @@ def added_in_r(result: GLMResults | GLMSelectionResults) -> dict[str, Any]:
     if result.offset is not None:
         told["offset"] = {"code": result.offset, "text": _variable(result.offset)}
     return told
+
+
+def call_in_r(record: ReleaseRecord, *, model: bool) -> str:
+    """Write the call that made a result, from its record.
+
+    Rows, schema, formula and estimator are names, to be given anew.
+    """
+    told = dict(record.arguments)
+    if isinstance(family := told.get("family"), Mapping):
+        told |= {"family": family["name"], "response_cap": family.get("response_cap")}
+    first = ["formula"] if model else ["estimator"] * (record.call == "sample_aggregate")
+    first = [f"{name} = {name}" for name in first]
+    if not model and told.get("x") is not None:
+        first.append(f"x = {_value(told['x'])}")
+    last = ["schema = schema"] if model or told.get("schema") is not None else []
+    apart = {"formula", "x", "schema", "keep", "offset", "exposure", "trials"}
+    others = [f"{name} = {_value(value)}" for name, value in told.items() if name not in apart]
+    return f"{record.call}({', '.join([*first, 'data = data', *others, *last])})"
+
+
+def _value(value: Any) -> str:
+    """Write what a call was given; a record has exact numbers as text."""
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return str(value).upper()
+        case str() if not re.fullmatch(r"-?[0-9.]+(e[-+]?[0-9]+)?", value):
+            return json.dumps(value, ensure_ascii=False)
+        case Mapping():
+            return f"list({', '.join(f'{_name(k)} = {_value(v)}' for k, v in value.items())})"
+        case list() | tuple():
+            flat = not any(isinstance(item, Mapping | list | tuple) for item in value)
+            return f"{'c' if flat else 'list'}({', '.join(map(_value, value))})"
+    return str(value)
 
 
 def _variable(code: str) -> str:

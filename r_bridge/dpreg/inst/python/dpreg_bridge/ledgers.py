@@ -9,11 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+import pandas as pd
+
 import dpreg
+from dpreg.errors import BudgetError, shown
 from dpreg.privacy.budget import Budget, decimal_string, exact, settled
 from dpreg.privacy.ledger import Caps, Ledger
 
 __all__ = ["adopt", "charged_to", "ledger", "verify"]
+
+_NEED_EPS: Final = ("delta", "analyst_cap", "period_cap", "period")
 
 _handles: Final[dict[tuple[str, str | None], Ledger]] = {}
 """By the ledger's place and its witness's."""
@@ -28,12 +33,7 @@ def charged_to(place: str | Sequence[str]) -> Ledger:
 
 
 def ledger(
-    path: str,
-    eps: Any = None,
-    delta: Any = 0,
-    analyst_cap: Any = None,
-    period_cap: Any = None,
-    **options: Any,
+    path: str, eps: Any = None, delta: Any = 0, read_only: bool = False, **options: Any
 ) -> dict[str, Any]:
     """Make or open an account and return what it holds.
 
@@ -42,22 +42,25 @@ def ledger(
     path : str
     eps, delta : exact numbers
         The cap; without eps an account that exists is opened as it is.
-    analyst_cap, period_cap : pair of numbers, or mapping of names to pairs
+    read_only : bool
     **options
-        Of `Ledger`.
+        Of `Ledger`; caps are numbers, mappings of "eps" and "delta", or mappings of names to these.
     """
     if eps is None:
-        options.pop("period", None)
-        opened = Ledger.open(path, **options)
+        given = options | ({"delta": delta} if delta else {})
+        useless = [name for name in _NEED_EPS if name in given]
+        if useless:
+            listed = ", ".join(map(shown, useless))
+            raise BudgetError(
+                f"{listed} needs eps as well; without, a ledger is opened with its own caps."
+            )
+        opened = Ledger.open(path, read_only=read_only, **options)
     else:
-        opened = Ledger(
-            _budget([eps, delta]),
-            path,
-            analyst_cap=_caps(analyst_cap),
-            period_cap=None if period_cap is None else _budget(period_cap, "period_cap"),
-            **options,
-        )
-    if not options.get("read_only"):
+        for name in {"analyst_cap", "period_cap"} & options.keys():
+            options[name] = _cap(options[name], name)
+        total = _cap({"eps": eps, "delta": delta}, "")
+        opened = Ledger(total, path, read_only=read_only, **options)
+    if not read_only:
         _handles[path, options.get("witness")] = opened
     return _told(opened)
 
@@ -81,25 +84,28 @@ def _told(opened: Ledger) -> dict[str, Any]:
     return {
         "path": str(opened.path),
         "witness": None if opened.witness is None else str(opened.witness),
-        "identity": opened.identity,
-        "head": opened.head,
         "cap": _pair(opened.cap),
         "spent": _pair(opened.spent),
         "remaining": _pair(opened.remaining),
         "caps": _other_caps(opened.caps),
-        "entries": {
-            "what": tuple(entry.what for entry in entries),
-            "eps": tuple(decimal_string(entry.budget.eps) for entry in entries),
-            "delta": tuple(decimal_string(entry.budget.delta) for entry in entries),
-            "when": tuple(entry.when for entry in entries),
-            "analyst": tuple(entry.analyst for entry in entries),
-            "period": tuple(entry.period for entry in entries),
-            "unit": tuple(entry.unit for entry in entries),
-        },
+        "entries": pd.DataFrame(
+            {
+                "what": [entry.what for entry in entries],
+                "eps": [decimal_string(entry.budget.eps) for entry in entries],
+                "delta": [decimal_string(entry.budget.delta) for entry in entries],
+                "when": [entry.when for entry in entries],
+                "analyst": [entry.analyst for entry in entries],
+                "period": [entry.period for entry in entries],
+                "unit": [entry.unit for entry in entries],
+            },
+            dtype=object,
+        ),
+        "head": opened.head,
+        "identity": opened.identity,
     }
 
 
-def _other_caps(caps: Caps) -> dict[str, Any]:
+def _other_caps(caps: Caps) -> pd.DataFrame:
     """Lay out the caps of analysts (of each, or by name) and of a period, a row each."""
     rows: list[tuple[str, Budget]] = []
     if isinstance(caps.analyst, Budget):
@@ -108,24 +114,28 @@ def _other_caps(caps: Caps) -> dict[str, Any]:
         rows += [(f"analyst {name}", cap) for name, cap in caps.analyst.items()]
     if caps.period is not None:
         rows.append((f"each {caps.every}", caps.period))
-    return {
-        "of": tuple(name for name, _ in rows),
-        "eps": tuple(decimal_string(cap.eps) for _, cap in rows),
-        "delta": tuple(decimal_string(cap.delta) for _, cap in rows),
-    }
+    told = [(of, decimal_string(cap.eps), decimal_string(cap.delta)) for of, cap in rows]
+    return pd.DataFrame(told, columns=["of", "eps", "delta"], dtype=object)
 
 
-def _caps(given: Any) -> Any:
-    if isinstance(given, dict):
-        return {name: _budget(pair, f"analyst_cap${name}") for name, pair in given.items()}
-    return None if given is None else _budget(given, "analyst_cap")
+def _cap(given: Any, name: str) -> Any:
+    """Read a cap: R's numbers may come in lists of one."""
+    match given:
+        case [one]:
+            return _cap(one, name)
+        case {"eps": eps, **rest} if rest.keys() <= {"delta"}:
+            inner = f"{name}: " if name else ""
+            delta = exact(settled(rest.get("delta", 0)), f"{inner}delta")
+            return dpreg.Budget(exact(settled(eps), f"{inner}eps"), delta)
+        case dict() if name == "analyst_cap":
+            return {analyst: _cap(cap, f"{name}${analyst}") for analyst, cap in given.items()}
+        case int() | float() | str() | None:
+            return None if given is None else settled(given)
+    raise BudgetError(
+        f"{name} must be a number, the eps, or c(eps = 1, delta = 1e-6)"
+        f"{', or a named list of such' if name == 'analyst_cap' else ''}."
+    )
 
 
-def _budget(pair: Any, name: str = "") -> Budget:
-    eps, delta = pair
-    inner = f"{name}: " if name else ""
-    return dpreg.Budget(exact(settled(eps), f"{inner}eps"), exact(settled(delta), f"{inner}delta"))
-
-
-def _pair(budget: Budget) -> tuple[str, str]:
-    return decimal_string(budget.eps), decimal_string(budget.delta)
+def _pair(budget: Budget) -> pd.Series[Any]:
+    return pd.Series({"eps": decimal_string(budget.eps), "delta": decimal_string(budget.delta)})

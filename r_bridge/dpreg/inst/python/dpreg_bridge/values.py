@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from dpreg_bridge.rpy import R
 
-__all__ = ["from_r", "to_r"]
+__all__ = ["NA_INTEGER", "from_r", "to_r"]
 
+NA_INTEGER: Final = -(2**31)
 _LARGEST: Final = 2**31 - 1
 _EXACT: Final = 2.0**53
 
@@ -46,8 +48,8 @@ def to_r(value: Any) -> Any:
     """Make an R value of a plain Python one.
 
     An R value stays as it is; None is NULL; a tuple is a character vector; a list is an R list and
-    a mapping one with names; an array is a numeric vector or matrix, of integers where it holds
-    32-bit ones.
+    a mapping one with names; an array is a vector or matrix of truths, of integers where it holds
+    32-bit ones, or of numbers; a series is a vector with names, and a frame a data frame.
     """
     match value:
         case R.Sexp():
@@ -67,12 +69,30 @@ def to_r(value: Any) -> Any:
         case list():
             return R.ListSexpVector([to_r(item) for item in value])
         case Mapping():
-            vector = R.ListSexpVector([to_r(item) for item in value.values()])
-            vector.names = R.StrSexpVector([_text(str(name)) for name in value])
-            return vector
+            return _named(R.ListSexpVector([to_r(item) for item in value.values()]), value)
         case np.ndarray():
             return _array(value)
+        case pd.Series():
+            return _named(to_r(_cells(value)), value.index)
+        case pd.DataFrame():
+            columns = to_r({name: _cells(column) for name, column in value.items()})
+            rows = R.IntSexpVector([NA_INTEGER, -len(value)])  # none, as R counts them
+            if not isinstance(value.index, pd.RangeIndex):
+                rows = to_r(tuple(value.index))
+            kind = R.StrSexpVector(["data.frame"])
+            return R.baseenv["structure"](columns, **{"class": kind, "row.names": rows})
     raise TypeError(f"no R value for {type(value).__name__}")
+
+
+def _named(vector: Any, names: Iterable[Any]) -> Any:
+    vector.names = to_r(tuple(map(str, names)))
+    return vector
+
+
+def _cells(column: pd.Series[Any]) -> Any:
+    """Return texts as a tuple, and an array of anything else."""
+    values = column.to_numpy()
+    return tuple(values) if values.dtype == object else values
 
 
 def _text(text: str) -> str:
@@ -85,9 +105,12 @@ def _number(value: Any) -> Any:
 
 
 def _array(value: NDArray[Any]) -> Any:
-    kind = R.IntSexpVector if value.dtype == np.int32 else R.FloatSexpVector
-    dtype = np.int32 if value.dtype == np.int32 else np.float64
-    vector = kind(np.asarray(value, dtype=dtype).ravel(order="F"))
+    if value.dtype == np.bool_:
+        vector = R.BoolSexpVector(value.ravel(order="F"))
+    elif value.dtype == np.int32:
+        vector = R.IntSexpVector(value.ravel(order="F"))
+    else:
+        vector = R.FloatSexpVector(np.asarray(value, dtype=np.float64).ravel(order="F"))
     if value.ndim == 2:
         shape = R.IntSexpVector(value.shape)
         vector = R.baseenv["array"](vector, dim=shape)
