@@ -20,7 +20,7 @@ table_columns <- function(data, columns) {
                "an object of class ", quoted(class(data)[1]), ".")
   }
   names <- attr(data, "names")
-  repeated <- unique(names[duplicated(names)])
+  repeated <- intersect(columns, names[duplicated(names)])
   if (length(repeated)) {
     dpreg_stop("data_error", "data has several columns named ", listed(repeated), ": keep or rename one.")
   }

@@ -139,8 +139,9 @@ class Words:
         types = column_types(specs, declared)
         factors = {code: bind(code, spec, types, response=False) for code, spec in specs.items()}
         found = {INTERCEPT[0]: Column(INTERCEPT[0])}
-        for term in code_terms(parsed, factors):
-            for column in term.columns:
+        terms, products = code_terms(parsed, factors)
+        for term in terms:
+            for column in (products[place - 1] for place in term.columns if place):
                 codes = tuple(code for code, _, _ in column.parts)
                 ends = (_end(factors[code], place, at) for code, place, at in column.parts)
                 labels = tuple(self.labels.get(code, code) for code in codes)
