@@ -95,6 +95,8 @@ def read_terms(formula: str) -> FormulaTerms:
     FormulaError
         If patsy cannot parse it, it is too large, or it does not have exactly one response.
     """
+    if not isinstance(formula, str):
+        raise FormulaError('the formula must be a text such as "y ~ x + g".')
     if len(formula) > MAX_LENGTH:
         raise FormulaError(f"the formula is longer than {MAX_LENGTH} characters; shorten it.")
     return _taken_apart(formula)

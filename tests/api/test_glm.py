@@ -302,7 +302,7 @@ def test_bounds_left_out_are_bought():
         ({"offset": "I(150 * o)"}, SchemaError, "keep it within 100"),
         ({"offset": "I(o - 150)"}, SchemaError, "keep it within 100"),
         ({"offset": "o", "family": "poisson", "exposure": "days"}, ArgumentError, "not both"),
-        ({"shares": {"bounds": 0.2}}, ArgumentError, "leaves some out"),
+        ({"shares": {"bounds": 0.2}}, ArgumentError, "does not need"),
         ({"shares": {"count": 0.2}}, ArgumentError, "bounds"),
         ({"eps": -1}, ArgumentError, "eps"),
     ],

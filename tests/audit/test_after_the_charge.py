@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 import dpreg
-from dpreg.api import classic as quantile
 from dpreg.errors import DpregError
+from dpreg.estimation import histogram
 
 SCHEMA = dict.fromkeys("aby", (-1, 1))
 EPS = ("1e-6", "2e-5", "1e-4", "0.001", "0.1", "1", "10", "200", "1e3", "1e6")
@@ -133,5 +133,5 @@ def test_nothing_is_refused_after_the_charge() -> None:
 
 
 def test_a_check_that_is_left_out_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quantile, "check_eps", lambda *_, **__: None)
+    monkeypatch.setattr(histogram, "check_eps", lambda *_, **__: None)
     assert next(_raised_after_the_charge(400, (_quantile,)), "")

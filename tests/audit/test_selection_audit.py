@@ -12,7 +12,6 @@ from oracles.neighbours import MECHANISMS, RELATIONS
 from dpreg import moments
 from dpreg.arrays import CELL_BITS
 from dpreg.formula import design as matrix
-from dpreg.formula import rows
 from dpreg.privacy import proofs as sensitivity
 from dpreg.privacy.mechanisms import choice
 from dpreg.privacy.protection import Protection
@@ -108,8 +107,22 @@ def _unclipped_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(moments, "to_grid", to_grid)
 
 
-def _unclipped_scale(raw: np.ndarray, column: matrix.Column, out: np.ndarray) -> None:
-    np.divide(raw - column.offset, column.width, out=out)
+def _unclipped_scale(monkeypatch: pytest.MonkeyPatch, which: str) -> None:
+    """Leave out the clip of the design's columns ("x"), of the response ("y"), or of both."""
+    product, honest = matrix.multiplied, matrix.scale
+    last: list[np.ndarray] = []
+
+    def multiplied(*args: Any) -> np.ndarray:
+        last[:] = [product(*args)]
+        return last[0]
+
+    def scale(raw: np.ndarray, offset: float, width: float, out: np.ndarray) -> None:
+        honest(raw, offset, width, out)
+        if ("x" if last and raw is last[0] else "y") in which:
+            np.divide(raw - offset, width, out=out)
+
+    monkeypatch.setattr(matrix, "multiplied", multiplied)
+    monkeypatch.setattr(matrix, "scale", scale)
 
 
 def _unclipped_cells(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,22 +135,21 @@ def _unclipped_cells(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_mutant_no_clipping_of_y(monkeypatch: pytest.MonkeyPatch) -> None:
     _unclipped_grid(monkeypatch)
     _unclipped_cells(monkeypatch)
-    monkeypatch.setattr(matrix, "scale", _unclipped_scale)  # the response's
+    _unclipped_scale(monkeypatch, "y")
     assert _is_caught()
 
 
 def test_mutant_no_clipping_of_x(monkeypatch: pytest.MonkeyPatch) -> None:
     _unclipped_grid(monkeypatch)
     _unclipped_cells(monkeypatch)
-    monkeypatch.setattr(rows, "scale", _unclipped_scale)  # the design columns'
+    _unclipped_scale(monkeypatch, "x")
     assert _is_caught()
 
 
 def test_one_clip_of_three_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clips back each other up: without the first two the grid's still holds."""
     _unclipped_cells(monkeypatch)
-    monkeypatch.setattr(rows, "scale", _unclipped_scale)
-    monkeypatch.setattr(matrix, "scale", _unclipped_scale)
+    _unclipped_scale(monkeypatch, "xy")
     assert not _is_caught()
 
 

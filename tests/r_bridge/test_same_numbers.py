@@ -323,7 +323,7 @@ def test_r_and_python_agree_on_simulations(rscript) -> None:
 
 def test_a_choice_of_dpreg_0_2_has_its_truncated_laws(rscript) -> None:
     saved = Path(__file__).parents[1] / "results" / "saved-0.2" / "select-same.json"
-    numbers = "c(confint(fit, level = 0.9), tidy(fit)$p.value)"
+    numbers = "c(confint(fit, level = 0.9), dpreg::tidy(fit)$p.value)"
     told = rscript(f'fit <- dpreg::dp_load("{saved}")\ncat(format({numbers}, digits = 15))')
     fit = from_json(saved.read_text(encoding="utf-8")).regression
     expected = np.concatenate([fit.conf_int(0.1).to_numpy().ravel(), fit.pvalues.to_numpy()])
