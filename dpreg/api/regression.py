@@ -234,7 +234,7 @@ def dp_ols(
     method : {"auto", "adaptive", "gram", "objective", "ssp", "adassp"} or object
         A name, or an object that has options as well: `dpreg.Auto`, `dpreg.Adaptive`, `dpreg.Gram`,
         `dpreg.Objective`, `dpreg.SSP`, `dpreg.AdaSSP`.
-        "adaptive" looks at the rows three to five times, each time at the fit that the looks before
+        "adaptive" looks at the rows four or five times, each time at the fit that the looks before
         gave, and releases score, information and the middle of the sandwich (`dpreg.looks`): robust
         errors, clustered where `person` is given, that include the noise. "gram" releases the
         moment matrix once; it reads the rows once and does better than looks where they are few.
@@ -293,7 +293,7 @@ def dp_glm(
 
     A first look releases the moments of rows on the unit scale of their bounds; each later one
     score and information at the fit that the looks before gave, the last with the middle of the
-    sandwich. There are three to five looks, each a pass over the rows.
+    sandwich. There are four looks, five with delta, each a pass over the rows.
 
     Parameters
     ----------

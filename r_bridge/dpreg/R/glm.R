@@ -1,7 +1,7 @@
 #' Fit a logistic or a Poisson regression with differential privacy
 #'
 #' The first look releases the moments of rows on the unit scale of their bounds. Each later look releases the information
-#' and the score at the fit so far. There are three to five looks, each a pass over the rows. Standard errors hold
+#' and the score at the fit so far. There are four looks, five with delta, each a pass over the rows. Standard errors hold
 #' sampling error and privacy noise together. [dp_select()] explains formulas, schemas and conditions.
 #'
 #' @inheritParams dp_select

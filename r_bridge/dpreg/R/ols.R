@@ -12,7 +12,7 @@
 #' @param vcov Which standard errors are wanted: `"HC"` (robust) or, with `person`, `"cluster"`, which looks give;
 #'   `"iid"`, which `"gram"` gives. `NULL` takes what the method gives. Others are refused with the reason.
 #' @param shares A named list: the part of `eps` for `bounds`, where the schema leaves some out.
-#' @param method `"adaptive"` looks at the rows three to five times, each time at the fit that the looks before gave: robust errors,
+#' @param method `"adaptive"` looks at the rows four or five times, each time at the fit that the looks before gave: robust errors,
 #'   clustered where `person` is given (the old name, `"staged"`, works with a warning);
 #'   `"gram"` releases the matrix of moments once, which does better where rows are few. `"auto"` takes
 #'   one of them by a public rule, and a note says why. `"objective"` gives coefficients alone, nearer where rows are few;
