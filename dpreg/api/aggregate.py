@@ -467,8 +467,9 @@ class Aggregate(Choices):
             near = max(_NEAR * error, _AT_MIDPOINT * half)
             if spread <= _NO_SPREAD * half and abs(one.value - middle) <= near:
                 found.append(name)
-        names = ", ".join(dict.fromkeys(found))
-        return (worded("midpoints", names=names),) * bool(found)
+        if not found:
+            return ()
+        return (worded("midpoints", names=", ".join(dict.fromkeys(found))),)
 
     def _check_blocks(self, rows: int | None, lines: int) -> None:
         """Refuse, where n is public, more blocks than have two rows each on average."""
@@ -489,8 +490,10 @@ class Aggregate(Choices):
             doubtful = True
         else:
             doubtful = known < _DOUBT * math.sqrt(counted.noise.variance)
+        if not (grouped or doubtful):
+            return ()
         where = "in a group of few rows" if grouped else "unless rows are many times the blocks"
-        return (worded("empty-blocks", where=where),) * (grouped or doubtful)
+        return (worded("empty-blocks", where=where),)
 
 
 def _check_count(counting: VectorNoise) -> None:

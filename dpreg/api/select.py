@@ -434,7 +434,7 @@ def errors_of(choice: Choice, space: Space, units: Sequence[float]) -> dict[str,
 def hidden(choice: Choice) -> tuple[str, ...]:
     """Say how much of the columns the noise hides from a choice."""
     every, unseen = choice.directions, choice.directions - choice.resolved
-    return (worded("hidden-directions", unseen=unseen, all=every),) * bool(unseen)
+    return (worded("hidden-directions", unseen=unseen, all=every),) if unseen else ()
 
 
 @recorded(_select, OfFormula)

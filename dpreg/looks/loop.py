@@ -122,8 +122,7 @@ def look(rows: RowsOfLooks, family: Family) -> Seen:
     box = rows.box()
     point, family, count = from_box(box, family, rows.described)
     releases: list[Release] = []
-    one = plan.locating and not math.isfinite(family.limits[0])
-    shares = plan.early[: 1 if one else None]
+    shares = plan.between(curved=math.isfinite(family.limits[0]))
     left = 1 - plan.box_share - plan.later - sum(shares)
     for place, share in enumerate(shares):
         if plan.gaussian and not plan.locating:

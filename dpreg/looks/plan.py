@@ -185,15 +185,16 @@ class LookPlan:
 
     @property
     def early(self) -> tuple[Fraction, ...]:
-        """Shares of the looks between the first and the last.
-
-        All are made, but of a linear model whose terms are chosen one.
-        """
+        """Shares of the looks between the first and the last: at most so many are made."""
         if self.locating:
             return tuple(map(self._own, TUNING.choosing if self.gaussian else TUNING.choosing_pure))
         if self.gaussian:
             return (self._own(TUNING.early),) * TUNING.looks
         return (self._own(TUNING.early_pure),) * TUNING.looks_pure
+
+    def between(self, *, curved: bool) -> tuple[Fraction, ...]:
+        """Return `early`, or its first where terms are chosen and the link is the identity."""
+        return self.early if curved or not self.locating else self.early[:1]
 
     def _own(self, share: float) -> Fraction:
         """Return a share of what is not kept for later."""
@@ -209,8 +210,7 @@ class LookPlan:
 
     def at_chosen(self, columns: int) -> LookPlan:
         """Return the plan of the looks at so many chosen columns: of the same whole."""
-        later = Fraction(0)
-        return replace(self, columns=columns + 1, chooses=False, later=later)
+        return replace(self, columns=columns + 1, chooses=False, later=Fraction(0))
 
     def box_noise(self) -> GaussianLook | MatrixLaplaceLook:
         """Return the noise of the first look."""
@@ -266,7 +266,7 @@ class LookPlan:
     @property
     def rows_needed(self) -> float:
         """Complete rows below which the last look would be mostly noise."""
-        early = sum(self.early[: 1 if self.locating else None])
+        early = sum(self.between(curved=False))
         whole = float(self.strength * (1 - self.later - self.box_share - early))
         strength = math.sqrt(whole) if self.gaussian else whole
         who = self.protection.sums

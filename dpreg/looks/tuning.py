@@ -56,13 +56,14 @@ class Tuning:
         with a share of .2 widths were a tenth larger and hidden columns held less.
     limit : float
         c of a score's limit (`dpreg.looks.locate`). At .15, .2, .25 and .3 errors are 1.27, 1.31,
-        1.36 and 1.40 robust ones (both halves, geometric mean); slopes hold as well, and right
-        models are 1.8 wide at .2, 1.9 at .25 and .3 (2026-11-26).
+        1.36 and 1.40 robust ones (both halves, geometric mean). With an index of 2.5 unmarked
+        slopes hold .930 at .2 and .934 at .25, right models are 1.8 and 1.9 wide (10 releases;
+        2026-11-26).
     index : float
         The tail index that scores beyond half their limit are reckoned with (`dpreg.looks.law`):
-        at 2.5 unmarked slopes hold .926 at a width of 2.1, at 2.35 .931 at 2.2, at 2 .96 at 2.8; at
-        3 they hold .92, and widths are as the bound of third moments has them, whose place it took
-        (20 releases of both halves, 2026-11-26).
+        at 2.5 unmarked slopes hold .926 at a width of 2.1, at 2.35 .931 at 2.2 (20 releases of both
+        halves); with a `limit` of .3, at 2 .96 at 2.8 and at 3 .92 at 1.9, where the bound of third
+        moments, whose place it took, has .91 at 2.1 (12 releases; 2026-11-26).
     radius, residual : float
         R and tau of a locating look, over the located scale: with R of 2 pure intervals hold .90
         of the time where they hold .93; at 1.3 or tau of 1.7 they are a tenth and a fifth wider.

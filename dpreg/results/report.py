@@ -237,7 +237,8 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], what: str) -> st
         for row, tag in [(heads, "th"), *((row, "td") for row in rows[:_MOST_LINES])]
     )
     left = len(rows) - _MOST_LINES
-    return f"<table>{body}</table>" + _said("more", left=left, what=what) * (left > 0)
+    more = _said("more", left=left, what=what) if left > 0 else ""
+    return f"<table>{body}</table>{more}"
 
 
 def _json(value: Any) -> str:
