@@ -42,9 +42,10 @@ def chosen_from(eps, delta, *, later=Fraction(0), z=None, seed=0, family=None, w
 
 
 @pytest.mark.parametrize("delta", ["0", "1e-6"])
-def test_all_looks_of_a_choice_are_locating_and_take_all_that_is_not_kept(delta):
+@pytest.mark.parametrize(("family", "looks"), [(None, 2), (Binomial(), 3)])
+def test_all_looks_of_a_choice_are_locating_and_take_all_that_is_not_kept(family, looks, delta):
     later = Fraction(1, 5)
-    taken, seen = chosen_from(1, delta, later=later)
+    taken, seen = chosen_from(1, delta, later=later, family=family)
     assert all(one.together for one in seen.releases)
     shares = [Fraction(one.share).limit_denominator(1000) for one in seen.releases]
     assert taken.plan.box_share + sum(shares) == 1 - later
@@ -52,7 +53,7 @@ def test_all_looks_of_a_choice_are_locating_and_take_all_that_is_not_kept(delta)
     assert [taken.plan.box_share, *taken.plan.early] == [
         one * (1 - later) for one in (whole.box_share, *whole.early)
     ]
-    assert len(seen.releases) == 2  # a linear fit needs no more
+    assert len(seen.releases) == looks  # a linear fit needs no more than two
 
 
 def test_looks_at_persons_are_fitting_ones():
