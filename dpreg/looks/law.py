@@ -10,13 +10,15 @@ whatever the model, right or wrong:
 - C, the noise: that of s, and that of H times theta, (theta'P theta) P + P theta theta' P, where P
   is information_sd I, or what that became where H is an earlier look's (`Release.spread`);
 - B, what limits may have cut of the score, in any direction; nothing where no row of the box
-  reaches them. The look releases the tail q, the sum of |s_i|^2 - S^2/4 beyond S/2. Where N units
-  have scores beyond S/2 and the chance of more falls as the power -a of their length, q and what is
-  cut, sum (|s_i| - S)+, are
+  reaches them. The look releases the tail q, the sum of |s_i|^2 - S^2/4 beyond S/2. Where the
+  chance of a score beyond t is (r/t)^a, r^2 their mean square, q is of all n units
 
-      N S^2 (1 - 2^(2-a)) / (2 (a - 2))    and    N S 2^-a / (a - 1),
+      n S^2 (S / 2r)^-a b(a),    b(a) = (1 - 2^(2-a)) / (2 (a - 2)),
 
-  a = TUNING.index; their quotient times q and its noise is B;
+  which tells a, the index of the tail. Far out the chance may fall more slowly than between r and
+  S/2: beyond S/2 the index is taken to be a - TUNING.slower. Then what is cut, the sum of
+  (|s_i| - S)+, is q / S times 2^-a / ((a - 1) b(a)); without end where that index is 1. B is that
+  of q and its noise. Where n counts rows and a unit is a person, a is drawn to 2;
 - D, what is not known of H: rows far out were limited in it, and where an earlier look had shown
   more it is lifted, by g_k in the directions q_k. How much was right to lift lies between 0 and
   g_k, whose square times q_k'T q_k is D's part along q_k;
@@ -47,6 +49,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
+from scipy.special import exprel
 
 from dpreg.arrays import Floats
 from dpreg.looks.coordinates import eigen, held, pseudo
@@ -129,7 +132,7 @@ def law(release: Release, family: Family, rows: float, described: Described | No
         information=H,
         gap=H - release.information + (0 if release.unseen is None else release.unseen),
         middle=root @ inner @ root,
-        fixed=(held(_cut(release)) ** 2 / d + held(release.score_sd) ** 2) * np.eye(d),
+        fixed=(held(_cut(release, rows)) ** 2 / d + held(release.score_sd) ** 2) * np.eye(d),
         noise=held(release.score_sd) ** 2 / max(rows, 1.0),
         dispersion=phi,
         rows=rows,
@@ -152,13 +155,21 @@ def _doubted(release: Release, gap: Floats) -> Floats:
     return np.asarray(Q.T[(told < values) & (told < 2 * math.sqrt(2) * noise)], dtype=np.float64)
 
 
-def _cut(release: Release) -> float:
+def _cut(release: Release, rows: float) -> float:
     """Return what limits may have cut of the score, a length."""
     if not release.cuts or release.together:
         return 0.0
-    a = TUNING.index
-    share = 2 ** (1 - a) * (a - 2) / ((a - 1) * (1 - 2 ** (2 - a)))
-    return share * (max(release.tail, 0.0) + release.tail_sd) / release.limits[1]
+    n, S = max(rows, 1.0), release.limits[1]
+    q = (max(release.tail, 0.0) + release.tail_sd) / S
+    r = math.sqrt(held(max(release.trace, 2 * release.trace_sd) / n))
+    told = math.log(max(S / (2 * r), 1.0)) * _INDICES - np.log(_beyond(_INDICES))
+    a = np.interp(-math.log(held(q / (n * S))), told, _INDICES) - TUNING.slower
+    return float(q * 2**-a / (max(a - 1, _LEAST) * _beyond(a)))
+
+
+def _beyond(a: Any) -> Any:
+    """Return b(a)."""
+    return math.log(2) / 2 * exprel((2 - a) * math.log(2))
 
 
 def _bounded(size: int, family: Family, described: Described | None) -> Floats:
@@ -302,6 +313,8 @@ def residual_variance(release: Release, one: Law, found: Fit) -> float:
 
 
 _STEPS: Final = 8  # precision: steps of a fixed point that contracts
+_INDICES: Final = np.linspace(1.0, 64.0, 6301)  # precision
+_LEAST: Final = 1e-3  # precision
 
 
 WIDE: Final = "wide: the fit without privacy may differ by more"

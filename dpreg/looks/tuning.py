@@ -59,11 +59,9 @@ class Tuning:
         1.36 and 1.40 robust ones (both halves, geometric mean). With an index of 2.5 unmarked
         slopes hold .930 at .2 and .934 at .25, right models are 1.8 and 1.9 wide (10 releases;
         2026-11-26).
-    index : float
-        The tail index that scores beyond half their limit are reckoned with (`dpreg.looks.law`):
-        at 2.5 unmarked slopes hold .926 at a width of 2.1, at 2.35 .931 at 2.2 (20 releases of both
-        halves); with a `limit` of .3, at 2 .96 at 2.8 and at 3 .92 at 1.9, where the bound of third
-        moments, whose place it took, has .91 at 2.1 (12 releases; 2026-11-26).
+    slower : float
+        By how much the index of a score's tail may be less beyond half its limit than it is before
+        (`dpreg.looks.law`).
     radius, residual : float
         R and tau of a locating look, over the located scale: with R of 2 pure intervals hold .90
         of the time where they hold .93; at 1.3 or tau of 1.7 they are a tenth and a fifth wider.
@@ -100,8 +98,8 @@ class Tuning:
     information: float = 0.12
     information_early: float = 0.35
     loud: float = 0.15
-    limit: float = 0.25
-    index: float = 2.4
+    limit: float = 0.2
+    slower: float = 0.8
     radius: float = 1.4
     residual: float = 2.5
     radius_choosing: float = 1.3
