@@ -55,7 +55,7 @@ reading_column <- function(name, read) {
 
 lay_out <- function(x, rows, refuse) {
   kind <- column_class(x, refuse)
-  if (!is.null(attr(x, "dim"))) refuse("is a matrix or a data frame: give each of its columns a name.")
+  if (!is.null(attr(x, "dim"))) refuse(unreadable[["data.frame"]])
   if (is.list(x)) refuse("is a list: a column must hold one number or label in each row.")
   if (length(x) != rows) refuse("has another length than data has rows.")
   switch(kind,
@@ -65,32 +65,29 @@ lay_out <- function(x, rows, refuse) {
   )
 }
 
+# What is no column, by its class, the narrower one first.
+since_a_date <- paste0("holds dates or times: make a number of it, such as the days since a fixed date, ",
+                       'as.numeric(x - as.Date("2000-01-01")).')
+unreadable <- c(
+  hms = "holds durations: make a number of it, such as the seconds, as.numeric(x).",
+  difftime = 'holds durations: make a number of it, such as the days, as.numeric(x, units = "days").',
+  POSIXt = paste0("holds dates or times: make a number of it, such as the hours since a fixed time, ",
+                  'as.numeric(difftime(x, as.POSIXct("2000-01-01", tz = "UTC"), units = "hours")).'),
+  Date = since_a_date, times = since_a_date, period = since_a_date,
+  haven_labelled = "is of class 'haven_labelled': make a factor of it by haven::as_factor(), or numbers by haven::zap_labels().",
+  data.frame = "is a matrix or a data frame: give each of its columns a name.",
+  complex = "holds complex numbers: take Re(), Im() or Mod() of it.",
+  raw = "holds raw bytes: make numbers of them, by as.integer()."
+)
+
 # The kind of a column, by its class and type alone.
 column_class <- function(x, refuse) {
   if (isS4(x)) refuse(unknown_class(x))
   classes <- setdiff(oldClass(x), "AsIs")
-  if (inherits(x, c("hms", "difftime"))) {
-    refuse("holds durations: make a number of it, ", if (inherits(x, "hms")) {
-      "such as the seconds, as.numeric(x)."
-    } else 'such as the days, as.numeric(x, units = "days").')
-  }
-  if (inherits(x, "POSIXt")) {
-    refuse("holds dates or times: make a number of it, such as the hours since a fixed time, ",
-           'as.numeric(difftime(x, as.POSIXct("2000-01-01", tz = "UTC"), units = "hours")).')
-  }
-  if (inherits(x, c("Date", "times", "period"))) {
-    refuse("holds dates or times: make a number of it, such as the days since a fixed date, ",
-           'as.numeric(x - as.Date("2000-01-01")).')
-  }
-  if (inherits(x, "haven_labelled")) {
-    refuse("is of class 'haven_labelled': make a factor of it by haven::as_factor(), or numbers by ",
-           "haven::zap_labels().")
-  }
+  known <- names(unreadable)[vapply(names(unreadable), inherits, NA, x = x)]
+  if (length(known)) refuse(unreadable[[known[1]]])
   if (is.factor(x)) return("labels")
-  if (is.data.frame(x)) refuse("is a matrix or a data frame: give each of its columns a name.")
   if (inherits(x, "integer64") && is.double(x)) return("integer64")
-  if (is.complex(x)) refuse("holds complex numbers: take Re(), Im() or Mod() of it.")
-  if (is.raw(x)) refuse("holds raw bytes: make numbers of them, by as.integer().")
   if (length(classes) && !is.list(x)) refuse(unknown_class(x))
   switch(typeof(x),
     logical = "logical", integer = , double = "number", character = "text", list = "list",

@@ -135,27 +135,8 @@ design_matrix <- function(fit, newdata) {
 linear_part <- function(fit, values, rows, wanted = TRUE) {
   columns <- fit$design$columns
   weights <- unname(fit$estimates)[order(fit$design$order)]
-  places <- seq_along(columns)[wanted]
   total <- numeric(rows)
-  while (length(places)) {
-    column <- columns[[places[1]]]
-    value <- if (length(column$labels) == 1) values[[column$labels]]
-    if (!length(column$labels)) {
-      total <- total + weights[places[1]]
-    } else if (is.list(value)) {
-      # The levels of one variable at once: a row has one of them, and the others add nothing.
-      same <- cumprod(vapply(columns[places], function(one) identical(one$labels, column$labels), NA)) == 1
-      table <- numeric(length(value$texts))
-      ends <- vapply(columns[places[same]], `[[`, "", "ends")
-      table[match(ends, value$texts)] <- weights[places[same]]
-      total <- total + table[value$codes]
-      places <- places[!same]
-      next
-    } else {
-      total <- total + design_column(column, values, rows) * weights[places[1]]
-    }
-    places <- places[-1]
-  }
+  for (i in seq_along(columns)[wanted]) total <- total + design_column(columns[[i]], values, rows) * weights[i]
   total
 }
 

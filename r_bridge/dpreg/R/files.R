@@ -18,8 +18,7 @@
 #' dp_save(fit, file)
 #' all.equal(coef(dp_load(file)), coef(fit))
 #' @export
-dp_save <- function(object, path, ...) {
-  no_more(...)
+dp_save <- strict(function(object, path, ...) {
   json <- result_text(object)
   path <- file_path(path)
   # Also in Python, by sources/files.py: dp_save() needs none.
@@ -32,12 +31,11 @@ dp_save <- function(object, path, ...) {
   writeLines(json, near, useBytes = TRUE)
   if (!file.rename(near, path)) dpreg_stop("data_error", "no file can be written at ", quoted(path), ".")
   invisible(path)
-}
+})
 
 #' @rdname dp_save
 #' @export
-dp_load <- function(path, ...) {
-  no_more(...)
+dp_load <- strict(function(path, ...) {
   told <- python_call("read", list(path = file_path(path)))
   translation <- if (!is.null(told$formula)) translation_of(told$formula)
   family <- told$kind %in% c("glm", "glm-selection")
@@ -45,16 +43,15 @@ dp_load <- function(path, ...) {
   view <- python_call("result", list(text = told$json), translation = translation)
   make <- switch(told$kind, glm = new_glm, selection = , `glm-selection` = new_selection, regression = new_regression, new_estimate)
   make(view, translation, released_call(told$call, translation))
-}
+})
 
 #' @rdname dp_save
 #' @export
-dp_report <- function(object, path, ...) {
-  no_more(...)
+dp_report <- strict(function(object, path, ...) {
   json <- result_text(object)
   python_call("report", list(result = json, path = file_path(path)))
   invisible(path)
-}
+})
 
 result_text <- function(object) {
   if (!inherits(object, "dp_result")) {

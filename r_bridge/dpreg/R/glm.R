@@ -107,7 +107,7 @@ new_glm <- function(view, translation, call) {
   fit <- new_regression(view, translation, with_added(call, translation$added, view$family))
   fit$formula <- add_offsets(fit$formula, translation$in_formula)
   fit["trials"] <- list(if (!is.null(translation$added$trials)) label_of(translation$added$trials))
-  fit$design$offset <- offset_recipe(translation$offset)
+  if (!is.null(offset <- translation$offset)) fit$design$offset <- list(variables = stats::setNames(list(offset), label_of(offset)))
   structure(fit, class = c("dp_glm", "dp_ols", "dp_result"))
 }
 

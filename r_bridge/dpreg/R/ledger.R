@@ -67,21 +67,19 @@ new_ledger <- function(view, path, analyst, read_only = FALSE, witness = NULL) {
 
 #' @rdname dp_ledger
 #' @export
-verify_ledger <- function(ledger, head = NULL, ...) {
-  no_more(...)
+verify_ledger <- strict(function(ledger, head = NULL, ...) {
   python_call("verify_ledger", list(path = ledger_places(ledger), head = head))
-}
+})
 
 #' @rdname dp_ledger
 #' @export
-adopt_ledger <- function(ledger, reason, witness = NULL, ...) {
-  no_more(...)
+adopt_ledger <- strict(function(ledger, reason, witness = NULL, ...) {
   path <- ledger_path(ledger)
   kept <- if (inherits(ledger, "dp_ledger")) unclass(ledger)
   witness <- witness_path(witness %||% kept$witness)
   arguments <- list(path = path, reason = reason, witness = witness)
   new_ledger(python_call("adopt_ledger", arguments), path, kept$analyst, witness = witness)
-}
+})
 
 # What a ledger tells is read from the account whenever it is asked for: what was told once would soon be wrong.
 ledger_facts <- c("cap", "spent", "remaining", "caps", "entries", "head")
@@ -92,25 +90,22 @@ ledger_now <- function(x) unclass(dp_ledger(x, witness = unclass(x)$witness, rea
 `$.dp_ledger` <- function(x, name) (if (name %in% ledger_facts) ledger_now(x) else unclass(x))[[name]]
 
 #' @export
-`[[.dp_ledger` <- function(x, i, ...) {
-  no_more(..., .harmless = "exact")
+`[[.dp_ledger` <- strict(function(x, i, ...) {
   told <- unclass(x)
   name <- if (is.numeric(i)) names(told)[i] else i
   (if (name %in% ledger_facts) ledger_now(x) else told)[[name]]
-}
+}, "exact")
 
 #' @rdname dp_ledger
 #' @param x A ledger.
 #' @param row.names,optional,stringsAsFactors Not used.
 #' @export
-as.data.frame.dp_ledger <- function(x, row.names = NULL, optional = FALSE, ..., stringsAsFactors = FALSE) {
-  no_more(...)
+as.data.frame.dp_ledger <- strict(function(x, row.names = NULL, optional = FALSE, ..., stringsAsFactors = FALSE) {
   x$entries
-}
+})
 
 #' @export
-print.dp_ledger <- function(x, ...) {
-  no_more(..., .harmless = print_options)
+print.dp_ledger <- strict(function(x, ...) {
   reached <- is_address(x$path) || file.exists(x$path)
   now <- if (reached) tryCatch(ledger_now(x), dpreg_python_missing = function(cond) NULL)
   if (is.null(now)) cat("(As it was when it was opened: the account cannot be read now.)\n")
@@ -123,7 +118,7 @@ print.dp_ledger <- function(x, ...) {
   shown <- now$entries[c("what", "eps", "delta", "when", if (any(nzchar(now$entries$analyst))) "analyst")]
   if (nrow(shown)) print(shown, row.names = FALSE)
   invisible(x)
-}
+}, print_options)
 
 # What Python opens: a file's path or a server's address.
 ledger_path <- function(budget) {

@@ -74,9 +74,8 @@ with_offset <- function(translation, added, data) {
   } else {
     return(translation)
   }
-  code <- code_of(expression)
-  translation$offset <- list(code = code, label = label_of(expression), expression = expression)
-  translation$labels <- c(translation$labels, stats::setNames(translation$offset$label, code))
+  translation$offset <- expression
+  translation$labels <- c(translation$labels, stats::setNames(label_of(expression), code_of(expression)))
   translation$columns <- unique(c(translation$columns, all.vars(expression)))
   translation
 }
@@ -86,9 +85,8 @@ with_offset <- function(translation, added, data) {
 saved_model <- function(translation, offset, trials) {
   if (!is.null(trials)) translation$added <- list(trials = str2lang(trials))
   if (!is.null(offset)) {
-    expression <- str2lang(offset$text)
-    translation$offset <- list(code = offset$code, label = label_of(expression), expression = expression)
-    translation$in_formula <- list(call("offset", expression))
+    translation$offset <- str2lang(offset)
+    translation$in_formula <- list(call("offset", translation$offset))
   }
   number <- translation$expressions[[translation$response]]
   if (is.call(number) && identical(number[[1]], quote(I)) && identical(number[[2]][1:2], quote(`*`(1))[1:2])) {
@@ -98,21 +96,6 @@ saved_model <- function(translation, offset, trials) {
     names(translation$expressions)[place] <- translation$response <- label_of(truth)
   }
   translation
-}
-
-# The offset's column, as a recipe for new rows.
-offset_recipe <- function(offset) {
-  if (is.null(offset)) return(NULL)
-  label <- offset$label
-  list(columns = list(list(term = label, labels = label, ends = "")), variables = stats::setNames(list(offset$expression), label))
-}
-
-# What the offset adds to the linear predictors of new rows.
-offset_part <- function(fit, newdata) {
-  recipe <- fit$design$offset
-  rows <- .row_names_info(newdata, 2L)
-  if (is.null(recipe)) return(numeric(rows))
-  design_column(recipe$columns[[1]], design_values(recipe, newdata, fit$schema), rows)
 }
 
 # What the offset() terms of a formula compute, by their labels.

@@ -91,18 +91,16 @@ family_of <- function(asked) {
 }
 
 #' @export
-print.dp_method <- function(x, ...) {
-  no_more(..., .harmless = print_options)
+print.dp_method <- strict(function(x, ...) {
   cat("<method ", x$name, options_text(unclass(x)[-1]), ">\n", sep = "")
   invisible(x)
-}
+}, print_options)
 
 #' @export
-print.dp_family <- function(x, ...) {
-  no_more(..., .harmless = print_options)
+print.dp_family <- strict(function(x, ...) {
   cat("<family ", x$name, options_text(c(x$columns, if (!is.null(x$cap)) list(response_cap = x$cap))), ">\n", sep = "")
   invisible(x)
-}
+}, print_options)
 
 options_text <- function(options) {
   if (!length(options)) return("")

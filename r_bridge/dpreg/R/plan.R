@@ -103,8 +103,7 @@ declared_columns <- function(declared, more = character()) {
 
 #' @rdname dp_plan
 #' @export
-print.dp_plan <- function(x, ...) {
-  no_more(..., .harmless = print_options)
+print.dp_plan <- strict(function(x, ...) {
   cat(x$text, "\n", sep = "")
   invisible(x)
-}
+}, print_options)

@@ -26,25 +26,24 @@
 #' fit <- dp_ols(mpg ~ wt + log(hp), mtcars, eps = 1000, schema = schema)
 #' predict(fit, data.frame(wt = 2:3, hp = 100), interval = "confidence")
 #' @export
-predict.dp_result <- function(object, newdata, se.fit = FALSE,
-                              interval = c("none", "confidence", "prediction"), level = 0.95,
-                              type = c("response", "terms"), terms = NULL, ...) {
+predict.dp_result <- strict(function(object, newdata, se.fit = FALSE,
+                                     interval = c("none", "confidence", "prediction"), level = 0.95,
+                                     type = c("response", "terms"), terms = NULL, ...) {
   fit <- fitted_part(object, "predict()")
   refuse_means(fit)
-  no_more(...)
   newdata <- own_rows(if (!missing(newdata)) newdata, "predict()")
   if (inherits(fit, "dp_glm")) { # which a selection chose
     return(predict.dp_glm(fit, newdata, se.fit, interval[1], level, if (missing(type)) "link" else type, terms))
   }
   interval <- match.arg(interval)
   type <- match.arg(type)
-  if (type == "terms") return(wanted_terms(fit, newdata, terms, se.fit, interval, object$seeded))
+  if (type == "terms") return(predicted_terms(fit, newdata, terms, se.fit, interval, object$seeded))
   check_level(level)
   told <- predicted(fit, newdata, se.fit, interval, level)
   value <- stamped(told$value, object$seeded)
   if (!se.fit) return(value)
   list(fit = value, se.fit = told$error, df = fit$df.residual %||% NA_real_, residual.scale = fit$sigma %||% NA_real_)
-}
+})
 
 # Linear predictors of rows, `centre`; their standard errors where they are asked for; and as `value` the
 # predictors, or a matrix of them and their limits.
@@ -52,7 +51,7 @@ predicted <- function(fit, newdata, se.fit, interval, level) {
   rows <- row.names(newdata)
   values <- design_values(fit$design, newdata, fit$schema)
   centre <- linear_part(fit, values, length(rows))
-  if (!is.null(fit$design$offset)) centre <- centre + offset_part(fit, newdata)
+  if (!is.null(fit$design$offset)) centre <- centre + design_values(fit$design$offset, newdata, fit$schema)[[1]]
   centre <- stats::setNames(centre, rows)
   if (!se.fit && interval == "none") return(list(centre = centre, value = centre))
   refuse_given(fit, "the error of a prediction")
@@ -68,9 +67,9 @@ predicted <- function(fit, newdata, se.fit, interval, level) {
   list(centre = centre, value = value, error = stats::setNames(error, rows))
 }
 
-own_rows <- function(newdata, what) {
+own_rows <- function(newdata, what, more = NULL) {
   if (is.null(newdata)) {
-    dpreg_stop("not_released", "fitted values are not released: give ", what, " a data frame of your own as newdata.")
+    dpreg_stop("not_released", "fitted values are not released: give ", what, " a data frame of your own as newdata", more, ".")
   }
   as_newdata(newdata)
 }
@@ -90,30 +89,24 @@ as_newdata <- function(newdata) {
 # NaN for a variance below zero, which noise can produce.
 positive <- function(variances) ifelse(variances >= 0, variances, NaN)
 
-wanted_terms <- function(fit, newdata, wanted, se.fit, interval, seeded) {
+predicted_terms <- function(fit, newdata, wanted, se.fit, interval, seeded) {
   if (se.fit || interval != "none") {
     dpreg_stop("argument_error", 'type = "terms" gives neither standard errors nor intervals; ',
                "leave out se.fit and interval.")
   }
-  stamped(predicted_terms(fit, newdata, wanted, row.names(newdata)), seeded)
-}
-
-predicted_terms <- function(fit, newdata, wanted, rows) {
-  own <- vapply(fit$design$columns, `[[`, "", "term")
-  labels <- setdiff(attr(stats::terms(fit$formula), "term.labels"), "(Intercept)")
-  labels <- labels[labels %in% own]
-  unknown <- setdiff(wanted, labels)
+  known <- fit_terms(fit)
+  unknown <- setdiff(wanted, known)
   if (length(unknown)) {
-    dpreg_stop("argument_error", "terms: ", listed(unknown), " is not a term of the fit; its terms are ",
-               listed(labels), ".")
+    dpreg_stop("argument_error", "terms: ", listed(unknown), " is not a term of the fit; its terms are ", listed(known), ".")
   }
+  rows <- row.names(newdata)
+  own <- vapply(fit$design$columns, `[[`, "", "term")
   values <- design_values(fit$design, newdata, fit$schema)
-  kept <- if (is.null(wanted)) labels else wanted
-  parts <- vapply(kept, function(label) linear_part(fit, values, length(rows), own == label),
-                  numeric(length(rows)))
+  kept <- wanted %||% known
+  parts <- vapply(kept, function(term) linear_part(fit, values, length(rows), own == term), numeric(length(rows)))
   parts <- matrix(parts, length(rows), dimnames = list(rows, kept))
-  constant <- fit$estimates[names(fit$estimates) == "(Intercept)"]
-  structure(parts, constant = if (length(constant)) unname(constant) else 0)
+  constant <- unname(fit$estimates[names(fit$estimates) == "(Intercept)"])
+  stamped(structure(parts, constant = if (length(constant)) constant else 0), seeded)
 }
 
 mean_limits <- function(fit, x, centre, error, level) {

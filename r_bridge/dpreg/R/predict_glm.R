@@ -23,10 +23,9 @@
 #' fit <- dp_glm(y ~ x, rows, eps = 4, delta = 1e-6, schema = list(y = c(0, 1), x = c(0, 1)))
 #' predict(fit, data.frame(x = 0:1), type = "response", interval = "confidence")
 #' @export
-predict.dp_glm <- function(object, newdata, se.fit = FALSE, interval = c("none", "confidence"), level = 0.95,
-                           type = c("link", "response", "terms"), terms = NULL, ...) {
+predict.dp_glm <- strict(function(object, newdata, se.fit = FALSE, interval = c("none", "confidence"), level = 0.95,
+                                  type = c("link", "response", "terms"), terms = NULL, ...) {
   refuse_means(object)
-  no_more(...)
   newdata <- own_rows(if (!missing(newdata)) newdata, "predict()")
   if (identical(interval, "prediction")) {
     dpreg_stop("argument_error", 'interval = "prediction" is not offered: a new response is 0 or 1, or a count. ',
@@ -34,7 +33,7 @@ predict.dp_glm <- function(object, newdata, se.fit = FALSE, interval = c("none",
   }
   interval <- match.arg(interval)
   type <- match.arg(type)
-  if (type == "terms") return(wanted_terms(object, newdata, terms, se.fit, interval, object$seeded))
+  if (type == "terms") return(predicted_terms(object, newdata, terms, se.fit, interval, object$seeded))
   check_level(level)
   told <- predicted(object, newdata, se.fit, interval, level)
   mean <- if (type == "response") inverse_link(object$link) else identity
@@ -43,7 +42,7 @@ predict.dp_glm <- function(object, newdata, se.fit = FALSE, interval = c("none",
   error <- told$error
   if (type == "response") error <- error * mean_slope(object$link, inverse_link(object$link)(told$centre))
   list(fit = value, se.fit = error, residual.scale = sqrt(object$dispersion))
-}
+})
 
 inverse_link <- function(link) {
   if (link == "log") exact_exp else function(eta) 1 / (1 + exact_exp(-eta))

@@ -1,7 +1,6 @@
 #' @rdname summary.dp_result
 #' @export
-print.dp_result <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
-  no_more(..., .harmless = print_options)
+print.dp_result <- strict(function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   heading(x)
   print_call(x$call)
   if (inherits(x, "dp_select")) {
@@ -21,7 +20,7 @@ print.dp_result <- function(x, digits = max(3L, getOption("digits") - 3L), ...) 
     cat("\n")
   }
   print_cost(x)
-}
+}, print_options)
 
 cost <- function(x) paste0("eps = ", format(x$eps), ", delta = ", format(x$delta))
 

@@ -53,8 +53,7 @@ environment_name <- "r-dpreg"
 #' install_dpreg("~/src/dpreg")       # the folder of its source
 #' }
 #' @export
-dpreg_available <- function(extras = character(), ...) {
-  no_more(...)
+dpreg_available <- strict(function(extras = character(), ...) {
   tryCatch(
     {
       open_door()
@@ -67,7 +66,7 @@ dpreg_available <- function(extras = character(), ...) {
     },
     dpreg_error = function(cond) structure(FALSE, reason = conditionMessage(cond))
   )
-}
+})
 
 # What an extra of Python's dpreg brings.
 extra_modules <- c(arrow = "pyarrow", postgres = "psycopg")

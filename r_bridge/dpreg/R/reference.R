@@ -19,6 +19,14 @@ quadratic <- function(x, vcov) {
   found
 }
 
+# Limits of the coefficients, a row each.
+coefficient_limits <- function(fit, level) {
+  if (length(fit$conditional)) return(conditional_law(fit, level)$limits)
+  if (!is.null(fit$interval_draws)) return(draw_limits(unname(fit$interval_draws), fit$coefficients, level))
+  half <- half_widths(fit, std_errors(fit), diag(as.matrix(fit$privacy_vcov %||% fit$vcov)), own_level(fit, level))
+  fit$coefficients + outer(half, c(-1, 1))
+}
+
 error_pvalues <- function(fit) {
   if (length(fit$conditional)) return(conditional_law(fit)$pvalues)
   if (!is.null(fit$interval_draws)) {

@@ -21,8 +21,7 @@
 #' summary(fit)$which
 #' @name summary.dp_result
 #' @export
-summary.dp_result <- function(object, level = 0.95, full = FALSE, ratios = FALSE, ...) {
-  no_more(...)
+summary.dp_result <- strict(function(object, level = 0.95, full = FALSE, ratios = FALSE, ...) {
   regression <- inherits(object, "dp_ols") || !is.null(object$regression)
   fit <- if (regression) fitted_part(object, "summary()")
   kept <- c("call", "formula", "selected_formula", "candidates", "kept", "n_models", "which", "counts", "terms",
@@ -49,7 +48,7 @@ summary.dp_result <- function(object, level = 0.95, full = FALSE, ratios = FALSE
   }
   out[c("level", "full")] <- list(level, full)
   structure(out, class = c(paste0("summary.", class(object)[1]), "summary.dp_result"))
-}
+})
 
 coefficient_table <- function(fit) {
   error <- std_errors(fit)
@@ -65,8 +64,7 @@ unstamped <- function(x) {
 
 #' @rdname summary.dp_result
 #' @export
-print.summary.dp_result <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
-  no_more(..., .harmless = print_options)
+print.summary.dp_result <- strict(function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   heading(x)
   print_call(x$call)
   if (!x$full) return(invisible(print_screen(x, digits)))
@@ -81,7 +79,7 @@ print.summary.dp_result <- function(x, digits = max(3L, getOption("digits") - 3L
   print_ratios(x, digits)
   print_record(x)
   invisible(x)
-}
+}, print_options)
 
 # What Python's whole page says beside the estimates, what was paid and claimed, and all notes.
 print_record <- function(x) {

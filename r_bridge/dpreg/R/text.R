@@ -35,15 +35,11 @@ listed <- function(x) paste(quoted(x), collapse = ", ")
 # UTF-8 for a message; of other text the bytes, as R prints them.
 readable <- function(x) {
   x <- as.character(x)
-  if (legal_text(x)) return(enc2utf8(x))
-  vapply(x, function(text) {
-    if (legal_text(text)) return(enc2utf8(text))
-    bytes <- charToRaw(text)
-    plain <- bytes >= as.raw(0x20) & bytes < as.raw(0x7f)
-    shown <- sprintf("\\x%02x", as.integer(bytes))
-    shown[plain] <- strsplit(rawToChar(bytes[plain]), "")[[1]]
-    paste(shown, collapse = "")
-  }, "", USE.NAMES = FALSE)
+  whole <- are_legal(x)
+  x[whole] <- enc2utf8(x[whole])
+  Encoding(x[!whole]) <- "bytes"
+  x[!whole] <- encodeString(x[!whole])
+  x
 }
 
 path_text <- function(path, what) {

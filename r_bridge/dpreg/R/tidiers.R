@@ -49,9 +49,8 @@ generics::augment
 
 #' @rdname tidiers
 #' @export
-tidy.dp_result <- function(x, conf.int = FALSE, conf.level = 0.95, exponentiate = FALSE,
-                           type = c("coefficients", "terms"), ...) {
-  no_more(...)
+tidy.dp_result <- strict(function(x, conf.int = FALSE, conf.level = 0.95, exponentiate = FALSE,
+                                  type = c("coefficients", "terms"), ...) {
   if (missing(type) && inherits(x, "dp_select") && is.null(x$regression)) type <- "terms"
   if (match.arg(type) == "terms") {
     if (is.null(x$terms)) dpreg_stop("argument_error", 'type = "terms" is for results of dp_select().')
@@ -61,23 +60,18 @@ tidy.dp_result <- function(x, conf.int = FALSE, conf.level = 0.95, exponentiate 
   table <- coefficient_table(fit)
   frame <- data.frame(term = rownames(table), unname(table), row.names = NULL)
   names(frame)[-1] <- c("estimate", "std.error", "statistic", "p.value")
-  if (conf.int) {
-    limits <- confint.dp_result(fit, level = conf.level)
-    frame$conf.low <- unname(limits[, 1])
-    frame$conf.high <- unname(limits[, 2])
-  }
+  if (conf.int) frame[c("conf.low", "conf.high")] <- confint.dp_result(fit, level = conf.level)
   if (!is.null(fit$marks)) frame$mark <- unname(fit$marks)
   if (exponentiate) {
     shown <- intersect(c("estimate", "conf.low", "conf.high"), names(frame))
     frame[shown] <- lapply(frame[shown], exp)
   }
   as_table(frame, x$seeded)
-}
+})
 
 #' @rdname tidiers
 #' @export
-glance.dp_result <- function(x, ...) {
-  no_more(...)
+glance.dp_result <- strict(function(x, ...) {
   fit <- if (inherits(x, "dp_ols")) x else x$regression
   own <- if (inherits(fit, "dp_glm")) {
     list(dispersion = fit$dispersion, converged = fit$converged)
@@ -99,7 +93,7 @@ glance.dp_result <- function(x, ...) {
     frame$groups <- length(x$groups)
   }
   as_table(frame, x$seeded)
-}
+})
 
 #' @rdname tidiers
 #' @export
@@ -121,11 +115,10 @@ augment.dp_result <- function(x, data = NULL, newdata = NULL, se_fit = FALSE,
 
 #' @rdname tidiers
 #' @export
-augment.dp_glm <- function(x, data = NULL, newdata = NULL, type.predict = c("link", "response"),
-                           type.residuals = NULL, se_fit = FALSE, interval = c("none", "confidence"),
-                           conf.level = 0.95, ...) {
+augment.dp_glm <- strict(function(x, data = NULL, newdata = NULL, type.predict = c("link", "response"),
+                                  type.residuals = NULL, se_fit = FALSE, interval = c("none", "confidence"),
+                                  conf.level = 0.95, ...) {
   type.predict <- match.arg(type.predict)
-  no_more(...)
   newdata <- augmented_rows(data, newdata)
   told <- predict.dp_glm(x, newdata, se.fit = se_fit, interval = interval, level = conf.level, type = type.predict)
   frame <- augmented(newdata, told, se_fit, interval[1])
@@ -141,14 +134,10 @@ augment.dp_glm <- function(x, data = NULL, newdata = NULL, type.predict = c("lin
     )
   }
   as_table(frame, x$seeded)
-}
+})
 
 augmented_rows <- function(data, newdata) {
-  if (is.null(newdata)) {
-    dpreg_stop("not_released", "fitted values are not released: give augment() a data frame of your ",
-               "own as newdata", if (!is.null(data)) ", not as data, which stands for the rows of the fit", ".")
-  }
-  as_newdata(newdata)
+  own_rows(newdata, "augment()", if (!is.null(data)) ", not as data, which stands for the rows of the fit")
 }
 
 # The rows with what was predicted of them.
@@ -157,10 +146,7 @@ augmented <- function(newdata, told, se_fit, interval) {
   frame <- structure(unclass(newdata), class = "data.frame")
   if (.row_names_info(newdata) > 0) frame <- cbind(.rownames = row.names(frame), frame)
   frame$.fitted <- unname(values[, 1])
-  if (interval != "none") {
-    frame$.lower <- unname(values[, 2])
-    frame$.upper <- unname(values[, 3])
-  }
+  if (interval != "none") frame[c(".lower", ".upper")] <- values[, 2:3]
   if (se_fit) frame$.se.fit <- unname(told$se.fit)
   row.names(frame) <- NULL
   frame

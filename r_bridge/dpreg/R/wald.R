@@ -32,8 +32,7 @@ anova.dp_result <- function(object, ..., test = "Chisq") {
 
 #' @rdname anova.dp_result
 #' @export
-drop1.dp_result <- function(object, scope, ..., test = "Chisq") {
-  no_more(...)
+drop1.dp_result <- strict(function(object, scope, ..., test = "Chisq") {
   fit <- fitted_part(object, "drop1()")
   check_test(test)
   known <- fit_terms(fit)
@@ -50,7 +49,7 @@ drop1.dp_result <- function(object, scope, ..., test = "Chisq") {
     may_go <- asked
   }
   wald_table(fit, may_go, object$seeded)
-}
+})
 
 check_test <- function(test) {
   if (!identical(test, "Chisq")) {
@@ -105,8 +104,7 @@ wald_page <- function(table, what, seeded, ...) {
 #' @param model A result of [dp_select()], [dp_ols()] or [dp_glm()].
 #' @param hypothesis.matrix,rhs As for `car::linearHypothesis()`.
 #' @exportS3Method car::linearHypothesis
-linearHypothesis.dp_result <- function(model, hypothesis.matrix, rhs = NULL, ...) {
-  no_more(...)
+linearHypothesis.dp_result <- strict(function(model, hypothesis.matrix, rhs = NULL, ...) {
   fit <- fitted_part(model, "linearHypothesis()")
   refuse_given(fit, "linearHypothesis()")
   L <- hypothesis.matrix
@@ -128,7 +126,7 @@ linearHypothesis.dp_result <- function(model, hypothesis.matrix, rhs = NULL, ...
   # As car's: the second line is the test.
   table <- data.frame(Df = test[, 1], Chisq = test[, 2], `Pr(>Chisq)` = test[, 3], check.names = FALSE)
   wald_page(table, "Wald test of a linear hypothesis", model$seeded)
-}
+})
 
 # lmtest's default would take p-values from Student's law, whatever the noise.
 #' @rdname other_packages
