@@ -66,7 +66,7 @@ estimate_degrees <- function(object) if (is.null(object$blocks)) Inf else max(ob
 #' @rdname dp_estimate
 #' @export
 print.dp_estimate <- strict(function(x, digits = max(3L, getOption("digits") - 3L), level = 0.95, ...) {
-  estimate_heading(x)
+  heading(x)
   shown <- estimate_table(x, level)
   print(shown[setdiff(names(shown), c("se_sampling", "se_privacy"))], digits = digits,
         row.names = FALSE)
@@ -96,23 +96,6 @@ summary.dp_estimate <- strict(function(object, level = 0.95, full = FALSE, ...) 
 
 #' @rdname dp_estimate
 #' @export
-print.summary.dp_estimate <- strict(function(x, digits = max(3L, getOption("digits") - 3L), ...) {
-  estimate_heading(x)
-  if (!x$full) return(invisible(print_screen(x, digits)))
-  print(x$estimates, digits = digits, row.names = FALSE)
-  cat("\n")
-  if (!is.null(x$stretched)) paragraph("", x$stretched)
-  if (!is.null(x$sufficient)) {
-    cat("\nReleased sufficient statistics:\n")
-    print(x$sufficient, digits = digits)
-  }
-  cat("\n")
-  print_record(x)
-  invisible(x)
-}, print_options)
-
-#' @rdname dp_estimate
-#' @export
 tidy.dp_estimate <- strict(function(x, conf.int = FALSE, conf.level = 0.95, ...) {
   frame <- x$estimates
   frame$statistic <- frame$estimate / frame$std.error
@@ -136,8 +119,7 @@ knit_print.dp_estimate <- function(x, digits = 4, ...) {
     x$seeded,
     knit_table(summary$estimates, paste0("Differentially private ", estimate_title(x), ", with ",
                                          100 * summary$level, "% intervals"), digits = digits),
-    knit_table(unstamped(x$budget)[c("step", "mechanism", "rows", "eps", "delta")], "Privacy budget"),
-    paste0(x$privacy, "\n")
+    knit_claim(x)
   )
 }
 
@@ -154,10 +136,4 @@ estimate_table <- function(x, level) {
 
 estimate_title <- function(x) {
   paste0(x$statistic, if (!is.null(x$column)) paste(" of", x$column), if (!is.null(x$by)) paste(" by", x$by))
-}
-
-estimate_heading <- function(x) {
-  if (isTRUE(x$seeded)) cat("*** ", stamp, " ***\n", sep = "")
-  cat("Differentially private ", estimate_title(x), "\n\n", sep = "")
-  print_call(x$call)
 }

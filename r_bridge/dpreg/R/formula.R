@@ -125,9 +125,6 @@ columns_with_levels <- function(variable) {
 # The shortest decimal that is this number.
 python_number <- function(x) {
   if (is.na(x) || is.infinite(x)) return("nan")
-  for (digits in 15:17) {
-    text <- format(as.double(x), digits = digits, scientific = abs(x) >= 1e15, trim = TRUE)
-    if (as.double(text) == x) return(text)
-  }
-  text
+  texts <- vapply(15:17, function(digits) format(as.double(x), digits = digits, scientific = abs(x) >= 1e15, trim = TRUE), "")
+  texts[as.double(texts) == x][1]
 }

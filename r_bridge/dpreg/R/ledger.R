@@ -121,24 +121,16 @@ print.dp_ledger <- strict(function(x, ...) {
 }, print_options)
 
 # What Python opens: a file's path or a server's address.
-ledger_path <- function(budget) {
-  if (inherits(budget, "dp_ledger")) return(the$addresses[[budget$path]] %||% budget$path)
-  if (!is.character(budget) || length(budget) != 1 || is.na(budget)) {
-    dpreg_stop("budget_error", "a ledger is an object of dp_ledger(), or the path of its file.")
-  }
-  if (is_address(budget)) {
-    check_text(budget, "the ledger's address")
-    return(budget)
-  }
-  path_text(budget, "the ledger's path")
+ledger_path <- function(budget, else_say = "a ledger is an object of dp_ledger(), or the path of its file.") {
+  place <- if (inherits(budget, "dp_ledger")) budget$path else budget
+  if (!is_name(place)) dpreg_stop("budget_error", else_say)
+  place <- the$addresses[[place]] %||% place
+  check_text(place, "the ledger's path")
+  if (is_address(place)) place else path.expand(place)
 }
 
 witness_path <- function(witness) {
-  if (is.null(witness)) return(NULL)
-  if (!is.character(witness) || length(witness) != 1 || is.na(witness)) {
-    dpreg_stop("budget_error", "witness must be the path of a file, or the address of a PostgreSQL database.")
-  }
-  ledger_path(the$addresses[[witness]] %||% witness)
+  if (!is.null(witness)) ledger_path(witness, "witness must be the path of a file, or the address of a PostgreSQL database.")
 }
 
 # The ledger's place, with its witness's if it has one.
@@ -152,11 +144,11 @@ is_address <- function(path) grepl("^postgres(ql)?://", path)
 # The arguments of a call with its ledger as Python opens it, charged on the account of whoever asks.
 with_ledger <- function(arguments) {
   if (is.null(arguments$budget)) return(arguments)
-  if (is.null(arguments$analyst) && inherits(arguments$budget, "dp_ledger")) {
-    arguments$analyst <- arguments$budget$analyst
-  }
-  if (inherits(arguments$budget, "dp_ledger") && isTRUE(arguments$budget$read_only)) {
-    dpreg_stop("budget_error", "this ledger was opened with read_only = TRUE: it cannot be charged.")
+  if (inherits(arguments$budget, "dp_ledger")) {
+    arguments$analyst <- arguments$analyst %||% arguments$budget$analyst
+    if (isTRUE(arguments$budget$read_only)) {
+      dpreg_stop("budget_error", "this ledger was opened with read_only = TRUE: it cannot be charged.")
+    }
   }
   arguments$budget <- ledger_places(arguments$budget)
   arguments

@@ -82,17 +82,13 @@ plan_call <- function(asked, formula, like) {
   }
   arguments <- with_options(arguments)
   for (name in c("effects", "sd")) if (!is.null(arguments[[name]])) arguments[[name]] <- as.list(arguments[[name]])
-  view <- plan_view(sub("dp_", "", asked$verb), arguments, like, translation)
+  if (!is.null(like)) {
+    if (!is.data.frame(like)) dpreg_stop("argument_error", "like must be a data frame.")
+    if (is.null(translation)) dpreg_stop("argument_error", "like needs a formula and a schema.")
+    if (length(translation$derived)) dpreg_stop("argument_error", "like: make the bins of cut() beforehand.")
+  }
+  view <- python_call(sub("dp_", "", asked$verb), arguments, like, translation$columns, translation = translation)
   structure(c(list(call = public_call(asked$call)), view), class = "dp_plan")
-}
-
-# What Python plans, from rows like those to come where they are given.
-plan_view <- function(verb, arguments, like, translation) {
-  if (is.null(like)) return(python_call(verb, arguments, translation = translation))
-  if (!is.data.frame(like)) dpreg_stop("argument_error", "like must be a data frame.")
-  if (is.null(translation)) dpreg_stop("argument_error", "like needs a formula and a schema.")
-  if (length(translation$derived)) dpreg_stop("argument_error", "like: make the bins of cut() beforehand.")
-  python_call(verb, arguments, like, translation$columns, translation = translation)
 }
 
 # Columns without rows, of which a formula may be made.

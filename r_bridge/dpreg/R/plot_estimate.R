@@ -92,14 +92,9 @@ plot_estimates <- function(x, limits, sub, main, xlab, ...) {
   graphics::par(cex = 0.85, oma = c(1.5, 0, 3.5, 0), mai = c(0.5, min(wide, 0.5 * graphics::par("din")[1]), 0.1, 0.2),
                 mgp = c(1.8, 0.6, 0))
   for (own in panels) {
-    place <- rev(seq_along(own))
-    values <- unname(x$coefficients[own])
-    graphics::plot.default(values, place, xlim = range(limits[own, ], values, finite = TRUE),
-                           ylim = c(0.5, length(own) + 0.5), yaxt = "n", pch = 19, bty = "l", ylab = "",
-                           xlab = if (identical(own, panels[[length(panels)]])) xlab %||% "estimate" else "",
-                           ...)
-    graphics::axis(2, place, names[own], las = 1)
-    graphics::segments(limits[own, 1], place, limits[own, 2], place, lwd = 1.5)
+    last <- identical(own, panels[[length(panels)]])
+    interval_plot(unname(x$coefficients[own]), limits[own, , drop = FALSE], names[own], bty = "l",
+                  xlab = if (last) xlab %||% "estimate" else "", ...)
   }
   outer_title(main, sub)
 }

@@ -30,20 +30,26 @@ predict.dp_result <- strict(function(object, newdata, se.fit = FALSE,
                                      interval = c("none", "confidence", "prediction"), level = 0.95,
                                      type = c("response", "terms"), terms = NULL, ...) {
   fit <- fitted_part(object, "predict()")
-  refuse_means(fit)
-  newdata <- own_rows(if (!missing(newdata)) newdata, "predict()")
   if (inherits(fit, "dp_glm")) { # which a selection chose
     return(predict.dp_glm(fit, newdata, se.fit, interval[1], level, if (missing(type)) "link" else type, terms))
   }
-  interval <- match.arg(interval)
-  type <- match.arg(type)
+  predict_rows(object, fit, newdata, se.fit, match.arg(interval), level, match.arg(type), terms)
+})
+
+# `type` "response" is of the mean; that of a linear model is its predictor.
+predict_rows <- function(object, fit, newdata, se.fit, interval, level, type, terms) {
+  refuse_means(fit)
+  newdata <- own_rows(if (!missing(newdata)) newdata, "predict()")
   if (type == "terms") return(predicted_terms(fit, newdata, terms, se.fit, interval, object$seeded))
   check_level(level)
   told <- predicted(fit, newdata, se.fit, interval, level)
-  value <- stamped(told$value, object$seeded)
+  bent <- type == "response" && !is.null(fit$link)
+  value <- stamped(if (bent) inverse_link(fit$link)(told$value) else told$value, object$seeded)
   if (!se.fit) return(value)
+  if (bent) told$error <- told$error * mean_slope(fit$link, inverse_link(fit$link)(told$centre))
+  if (!is.null(fit$link)) return(list(fit = value, se.fit = told$error, residual.scale = sqrt(fit$dispersion)))
   list(fit = value, se.fit = told$error, df = fit$df.residual %||% NA_real_, residual.scale = fit$sigma %||% NA_real_)
-})
+}
 
 # Linear predictors of rows, `centre`; their standard errors where they are asked for; and as `value` the
 # predictors, or a matrix of them and their limits.
@@ -94,15 +100,10 @@ predicted_terms <- function(fit, newdata, wanted, se.fit, interval, seeded) {
     dpreg_stop("argument_error", 'type = "terms" gives neither standard errors nor intervals; ',
                "leave out se.fit and interval.")
   }
-  known <- fit_terms(fit)
-  unknown <- setdiff(wanted, known)
-  if (length(unknown)) {
-    dpreg_stop("argument_error", "terms: ", listed(unknown), " is not a term of the fit; its terms are ", listed(known), ".")
-  }
+  kept <- known_terms(fit, wanted, "terms")
   rows <- row.names(newdata)
   own <- vapply(fit$design$columns, `[[`, "", "term")
   values <- design_values(fit$design, newdata, fit$schema)
-  kept <- wanted %||% known
   parts <- vapply(kept, function(term) linear_part(fit, values, length(rows), own == term), numeric(length(rows)))
   parts <- matrix(parts, length(rows), dimnames = list(rows, kept))
   constant <- unname(fit$estimates[names(fit$estimates) == "(Intercept)"])

@@ -2,7 +2,6 @@
 #' @export
 print.dp_result <- strict(function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   heading(x)
-  print_call(x$call)
   if (inherits(x, "dp_select")) {
     cat("Selected: ", deparse1(x$selected_formula), "\n", sep = "")
     print_groups(x$groups)
@@ -57,9 +56,12 @@ knit_print.dp_result <- function(x, digits = 4, ...) {
       knit_table(summary$coefficients, paste0("Coefficients and ", 100 * summary$level, "% intervals"),
                  digits = digits)
     },
-    knit_table(unstamped(x$budget)[c("step", "mechanism", "rows", "eps", "delta")], "Privacy budget"),
-    paste0(x$privacy, "\n")
+    knit_claim(x)
   )
+}
+
+knit_claim <- function(x) {
+  c(knit_table(unstamped(x$budget)[c("step", "mechanism", "rows", "eps", "delta")], "Privacy budget"), paste0(x$privacy, "\n"))
 }
 
 # Parts of a page, under the stamp: TRUE for that of a seeded result, or a text.

@@ -42,15 +42,11 @@ with_table <- function(data, use) {
   source <- NULL
   if (is_source(data)) {
     source <- open_source(data)
-    on.exit(close_source(source))
+    on.exit(python_call("close_source", list(source = source$number)))
     data <- source$columns
   }
   if (!is.data.frame(data)) not_a_table(data)
   use(data, source)
-}
-
-close_source <- function(source) {
-  if (!is.null(source)) python_call("close_source", list(source = source$number))
 }
 
 # Python makes room for the stream; arrow writes it there, without copying a row.

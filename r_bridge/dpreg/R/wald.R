@@ -35,20 +35,14 @@ anova.dp_result <- function(object, ..., test = "Chisq") {
 drop1.dp_result <- strict(function(object, scope, ..., test = "Chisq") {
   fit <- fitted_part(object, "drop1()")
   check_test(test)
-  known <- fit_terms(fit)
-  may_go <- intersect(stats::drop.scope(fit$formula), known)
-  if (!missing(scope)) {
-    asked <- if (is.character(scope)) scope else {
-      attr(stats::terms(stats::update.formula(fit$formula, scope)), "term.labels")
-    }
-    unknown <- setdiff(asked, known)
-    if (length(unknown)) {
-      dpreg_stop("argument_error", "scope: ", listed(unknown), " is not a term of the fit; its terms are ",
-                 listed(known), ".")
-    }
-    may_go <- asked
+  asked <- if (missing(scope)) {
+    intersect(stats::drop.scope(fit$formula), fit_terms(fit))
+  } else if (is.character(scope)) {
+    scope
+  } else {
+    attr(stats::terms(stats::update.formula(fit$formula, scope)), "term.labels")
   }
-  wald_table(fit, may_go, object$seeded)
+  wald_table(fit, known_terms(fit, asked, "scope"), object$seeded)
 })
 
 check_test <- function(test) {
@@ -61,6 +55,16 @@ check_test <- function(test) {
 fit_terms <- function(fit) {
   own <- vapply(fit$design$columns, `[[`, "", "term")
   setdiff(intersect(attr(stats::terms(fit$formula), "term.labels"), own), "(Intercept)")
+}
+
+# These of its terms, or all.
+known_terms <- function(fit, asked, argument) {
+  known <- fit_terms(fit)
+  unknown <- setdiff(asked, known)
+  if (length(unknown)) {
+    dpreg_stop("argument_error", argument, ": ", listed(unknown), " is not a term of the fit; its terms are ", listed(known), ".")
+  }
+  asked %||% known
 }
 
 # The p-value of a joint test, by the law that p-values of single coefficients have, and as Python's wald_test() has it.
