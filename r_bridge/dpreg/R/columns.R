@@ -58,11 +58,12 @@ lay_out <- function(x, rows, refuse) {
   if (!is.null(attr(x, "dim"))) refuse(unreadable[["data.frame"]])
   if (is.list(x)) refuse("is a list: a column must hold one number or label in each row.")
   if (length(x) != rows) refuse("has another length than data has rows.")
-  switch(kind,
-    labels = labels_column(x, refuse),
-    text = text_column(x, refuse),
-    list(kind = kind, values = in_memory(unclass(x)))
-  )
+  if (kind == "labels") return(labels_column(x, refuse))
+  if (kind == "text") return(c(kind = kind, coded_texts(x)))
+  x <- unclass(x)
+  # A vector that R would compute only when it is read (ALTREP) is computed here, where it may fail.
+  if (length(x)) .colSums(x, length(x), 1L)
+  list(kind = kind, values = x)
 }
 
 # What is no column, by its class, the narrower one first.
@@ -100,18 +101,12 @@ unknown_class <- function(x) {
          "character or a factor.")
 }
 
-# Vectors that R would compute only when they are read (ALTREP) are computed now, where it may fail.
-in_memory <- function(x) {
-  if (length(x)) .colSums(x, length(x), 1L)
-  x
-}
-
-text_column <- function(x, refuse) {
+# Texts as places among the distinct ones, which alone are converted; NA for what is no legal text.
+coded_texts <- function(x) {
   x <- as.vector(unclass(x))
   x[!are_legal(x)] <- NA
-  distinct <- unique(x)
-  distinct <- distinct[!is.na(distinct)]
-  list(kind = "text", values = match(x, distinct), levels = enc2utf8(distinct))
+  distinct <- unique(x[!is.na(x)])
+  list(values = match(x, distinct), levels = enc2utf8(distinct))
 }
 
 labels_column <- function(x, refuse) {
@@ -121,9 +116,6 @@ labels_column <- function(x, refuse) {
     refuse("is not a factor that R can read: make it anew by factor().")
   }
   codes[codes < 1L | codes > length(labels)] <- NA
-  labels <- as.vector(labels)
-  labels[!are_legal(labels)] <- NA # as of addNA(), which makes a level of NA
-  labels <- enc2utf8(labels)
-  levels <- unique(labels[!is.na(labels)])
-  list(kind = "labels", values = match(labels, levels)[codes], levels = levels, ordered = is.ordered(x))
+  known <- coded_texts(labels) # addNA() makes a level of NA
+  list(kind = "labels", values = known$values[codes], levels = known$levels, ordered = is.ordered(x))
 }

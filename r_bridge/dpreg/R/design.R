@@ -15,7 +15,7 @@ design_values <- function(recipe, newdata, schema) {
 variable_values <- function(expression, cells, schema) {
   name <- if (is.name(expression)) as.character(expression)
   if (!is.null(name) && !is.numeric(schema[[name]])) return(coded(cells[[name]], schema[[name]]))
-  if (is_factor_call(expression)) {
+  if (calls(expression, "factor") || calls(expression, "as.factor")) {
     call <- match.call(function(x, levels) NULL, without_package(expression))
     name <- as.character(call$x)
     levels <- if (!is.null(call$levels)) list(levels = eval(call$levels, baseenv()))
@@ -34,11 +34,6 @@ coded <- function(cells, spec) {
   }
   levels <- levels_of(spec)
   list(codes = match(cells, levels), texts = level_texts(levels))
-}
-
-is_factor_call <- function(e) {
-  is.call(e) && identical(without_package(e)[[1]], quote(factor)) ||
-    is.call(e) && identical(without_package(e)[[1]], quote(as.factor))
 }
 
 # What a term may call, as dpreg computes it; a term of a fit calls nothing else.
@@ -99,9 +94,8 @@ read_cells <- function(name, newdata, schema) {
 }
 
 truths <- function(x) {
-  if (is.logical(x)) return(x)
-  if (is.character(x)) x <- c(true = 1, false = 0)[tolower(trimws(x))]
-  unname(x == 1) & unname(ifelse(x == 1 | x == 0, TRUE, NA))
+  if (is.character(x)) x <- match(tolower(trimws(x)), c("false", "true")) - 1
+  c(FALSE, TRUE)[match(x, c(0, 1))]
 }
 
 number_texts <- function(x) {
@@ -119,7 +113,7 @@ design_column <- function(column, values, rows) {
     part <- if (is.list(value)) {
       as.double(value$texts == end)[value$codes]
     } else if (is.matrix(value)) value[, as.integer(end)] else value
-    product <- if (i == 1) part else product * part
+    product <- product * part
   }
   product
 }

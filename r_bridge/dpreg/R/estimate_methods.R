@@ -77,9 +77,8 @@ print.dp_estimate <- strict(function(x, digits = max(3L, getOption("digits") - 3
 #' @rdname dp_estimate
 #' @export
 summary.dp_estimate <- strict(function(object, level = 0.95, full = FALSE, ...) {
-  kept <- c("call", "statistic", "noise", "by", "column", "binning", "blocks", "complete_rows", "nobs",
-            "neighbors", "contributions", "eps", "delta", "budget", "privacy", "seeded", "notes", "severe", "screen", "page")
-  out <- object[intersect(kept, names(object))]
+  out <- unclass(object)
+  out$coefficients <- NULL
   out$estimates <- estimate_table(object, level)
   if (!is.null(object$sufficient)) {
     groups <- if (is.null(object$by)) "all" else unique(object$estimates[[object$by]])

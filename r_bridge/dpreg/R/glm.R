@@ -90,9 +90,8 @@ family_makers <- c(binomial = "Binomial", poisson = "Poisson", quasipoisson = "Q
 # The call with its offset, and with exposure and trials in its family, as they were read.
 with_added <- function(call, added, name) {
   if (!is.null(added$offset)) call["offset"] <- added["offset"]
-  own <- added[intersect(c("exposure", "trials"), names(added))]
   flat <- c("exposure", "trials", "response_cap")
-  own <- c(own, if (!is.null(call$response_cap)) list(response_cap = call$response_cap))
+  own <- c(added[intersect(flat, names(added))], as.list(call)[names(call) %in% "response_cap"])
   if (!length(own)) return(call)
   family <- call$family
   made <- is.call(family) && is.name(family[[1]]) && as.character(family[[1]]) %in% family_makers
@@ -139,6 +138,4 @@ family_name <- function(family) {
 }
 
 # The family, made anew: a fit holds its name, and no function.
-made_family <- function(fit) {
-  switch(fit$family, binomial = stats::binomial(), poisson = stats::poisson(), quasipoisson = stats::quasipoisson())
-}
+made_family <- function(fit) getExportedValue("stats", fit$family)()

@@ -4,7 +4,6 @@
 #' @export
 install_dpreg <- strict(function(from, extras = "arrow", envname = "r-dpreg", python = NULL,
                                  index_url = NULL, quiet = FALSE, ...) {
-  need_reticulate()
   extras <- known_extras(extras)
   if (missing(from) || !is_name(from)) {
     dpreg_stop("argument_error", "from must be a text: the folder of dpreg's Python source, or a wheel.")

@@ -78,18 +78,14 @@ confint.dp_result <- strict(function(object, parm, level = 0.95, ...) {
 #' @export
 confint.dp_estimate <- confint.dp_result
 
-# Names or numbers of what there is.
+# The places of what is asked for by names or numbers.
 check_parm <- function(parm, names) {
-  if (is.character(parm) || is.factor(parm)) {
-    unknown <- setdiff(as.character(parm), names)
-    parm <- as.character(parm)
-  } else {
-    unknown <- if (is.numeric(parm)) parm[is.na(parm) | abs(parm) > length(names)] else character()
+  if (is.factor(parm)) parm <- as.character(parm)
+  places <- stats::setNames(seq_along(names), names)[parm]
+  if (anyNA(places)) {
+    dpreg_stop("argument_error", "parm: there is no ", listed(parm[is.na(places)]), "; there are ", listed(names), ".")
   }
-  if (length(unknown)) {
-    dpreg_stop("argument_error", "parm: there is no ", listed(unknown), "; there are ", listed(names), ".")
-  }
-  parm
+  places
 }
 
 percent_names <- function(tails) {

@@ -5,10 +5,12 @@
 
 added_names <- c("offset", "exposure", "trials")
 
-# glm()'s response of successes and failures, cbind(won, played - won), is won out of trials = played.
-parted_response <- function(formula, added) {
+# The formula and what is added to it of a call's columns. glm()'s response of successes and failures,
+# cbind(won, played - won), is won out of trials = played.
+parted_response <- function(formula, asked, columns) {
+  added <- if (!is.null(asked$added)) asked$added(columns)
   left <- if (inherits(formula, "formula") && length(formula) == 3) formula[[2]]
-  if (!is.call(left) || !identical(left[[1]], quote(cbind))) return(list(formula = formula, added = added))
+  if (is.null(added) || !is.call(left) || !identical(left[[1]], quote(cbind))) return(list(formula = formula, added = added))
   failures <- if (length(left) == 3) left[[3]]
   if (!is.call(failures) || !identical(failures[[1]], quote(`-`)) || length(failures) != 3 ||
       !identical(failures[[3]], left[[2]]) || !(is.null(added$trials) || identical(added$trials, failures[[2]]))) {
@@ -60,22 +62,16 @@ with_offset <- function(translation, added, data) {
   translation["in_formula"] <- list(added$formula)
   translation$added <- Filter(Negate(is.null), added[added_names])
   code_of <- function(e) codes_of(list(e), label_of(e), data)
-  translation$sent <- list()
-  if (!is.null(added$exposure)) translation$sent$exposure <- code_of(added$exposure)
-  if (!is.null(added$trials)) {
-    translation$sent$trials <- code_of(added$trials)
-    translation$columns <- unique(c(translation$columns, all.vars(added$trials)))
-  }
-  if (length(parts)) {
-    expression <- Reduce(function(a, b) call("+", a, b), parts)
-    translation$sent$offset <- code_of(expression)
-  } else if (!is.null(added$exposure)) {
-    expression <- call("log", added$exposure)
-  } else {
-    return(translation)
-  }
+  translation$sent <- lapply(translation$added[names(translation$added) != "offset"], code_of)
+  translation$columns <- unique(c(translation$columns, all.vars(added$trials)))
+  expression <- if (length(parts)) {
+    Reduce(function(a, b) call("+", a, b), parts)
+  } else if (!is.null(added$exposure)) call("log", added$exposure)
+  if (is.null(expression)) return(translation)
+  code <- code_of(expression)
+  if (length(parts)) translation$sent$offset <- code
   translation$offset <- expression
-  translation$labels <- c(translation$labels, stats::setNames(label_of(expression), code_of(expression)))
+  translation$labels <- c(translation$labels, stats::setNames(label_of(expression), code))
   translation$columns <- unique(c(translation$columns, all.vars(expression)))
   translation
 }

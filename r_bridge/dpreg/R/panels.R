@@ -54,9 +54,10 @@ line_panels <- function(frame, x, y, line, row, column, xlab, ylab, ylim, main, 
       marked <- unique(round(seq(1, nrow(own), length.out = min(nrow(own), 7))))
       graphics::points(own[marked, ], col = style$col, pch = style$pch, cex = 0.9)
     }
-    if (i == 1) graphics::mtext(column_label(column, columns[j]), line = 0.4, cex = 0.8)
+    if (i == 1) graphics::mtext(paste("R =", signif(columns[j], 4)), line = 0.4, cex = 0.8)
     if (j == 1 && length(rows) > 1) {
-      graphics::mtext(row_label(row, rows[i]), side = 2, line = 2.6, las = 0, cex = 0.75)
+      name <- if (is.numeric(rows)) paste(row, "=", format(rows[i], big.mark = ",", scientific = FALSE)) else rows[i]
+      graphics::mtext(name, side = 2, line = 2.6, las = 0, cex = 0.75)
     }
   }
   graphics::par(mar = c(0, 0, 0, 0))
@@ -76,14 +77,6 @@ outer_title <- function(main, sub) {
 legend_width <- function(labels, panels) {
   inches <- max(graphics::strwidth(labels, units = "inches"), 0.5) + 0.8
   min(inches / max(graphics::par("din")[1] - inches - 0.4, 1) * panels, panels)
-}
-
-column_label <- function(name, value) {
-  paste0(if (name == "radius") "R" else name, " = ", if (is.numeric(value)) signif(value, 4) else value)
-}
-
-row_label <- function(name, value) {
-  if (is.numeric(value)) paste(name, "=", format(value, big.mark = ",", scientific = FALSE)) else value
 }
 
 # Values that grow by factors want a logarithmic axis.

@@ -42,9 +42,10 @@ plot_density <- function(x, limits, level, sub, main, xlab, ...) {
                          las = 1, main = main, sub = sub, xlab = xlab %||% x$column, ylab = "", ...)
   graphics::title(ylab = label, line = 4)
   if (grouped) {
-    outline(edges, heights)
     groups <- unique(x$estimates[[x$by]])
     style <- line_style(seq_along(groups))
+    outlines <- rbind(0, heights[rep(seq_len(bins), each = 2), ], 0)
+    graphics::matlines(rep(edges, each = 2), outlines, col = style$col, lty = style$lty, lwd = 1.5)
     graphics::legend("topright", groups, title = x$by, bty = "n", col = style$col, lty = style$lty, lwd = 1.5)
   } else {
     graphics::rect(edges[-bins - 1], 0, edges[-1], heights, col = "grey85", border = "grey30")
@@ -52,14 +53,6 @@ plot_density <- function(x, limits, level, sub, main, xlab, ...) {
       middles <- (edges[-1] + edges[-bins - 1]) / 2
       graphics::segments(middles, pmax(bars[, 1], 0), middles, bars[, 2], lwd = 1.5)
     }
-  }
-}
-
-outline <- function(edges, heights) {
-  for (k in seq_len(ncol(heights))) {
-    style <- line_style(k)
-    graphics::lines(rep(edges, each = 2), c(0, rep(heights[, k], each = 2), 0), col = style$col,
-                    lty = style$lty, lwd = 1.5)
   }
 }
 

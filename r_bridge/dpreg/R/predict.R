@@ -111,11 +111,9 @@ predicted_terms <- function(fit, newdata, wanted, se.fit, interval, seeded) {
 }
 
 mean_limits <- function(fit, x, centre, error, level) {
-  if (is.null(fit$interval_draws)) {
-    noise <- if (!is.null(fit$noise_degrees)) privacy_part(fit, x)
-    return(centre + outer(half_widths(fit, error, noise, level), c(-1, 1)))
-  }
-  combined_limits(unname(fit$interval_draws), x, centre, level)
+  if (!is.null(fit$interval_draws)) return(combined_limits(unname(fit$interval_draws), x, centre, level))
+  noise <- if (!is.null(fit$noise_degrees)) privacy_part(fit, x)
+  centre + outer(half_widths(fit, error, noise, level), c(-1, 1))
 }
 
 # Each side of the interval of the mean and that of a normal residual add in quadrature.

@@ -105,12 +105,6 @@ set_environment <- function(...) {
   }
 }
 
-need_reticulate <- function() {
-  if (!requireNamespace("reticulate", quietly = TRUE)) {
-    dpreg_stop("python_missing", "This needs the R package 'reticulate', which is not installed.")
-  }
-}
-
 # Start Python if need be and return the function that reaches it.
 open_door <- function() {
   if (!is.null(the$door)) {
@@ -122,7 +116,6 @@ open_door <- function() {
     }
     return(the$door)
   }
-  need_reticulate()
   the$running <- the$running %||% if (reticulate::py_available()) reticulate::py_config()$python else ""
   failure <- tryCatch(start_python(), error = identity)
   if (is.null(the$door)) missing_python(failure)

@@ -87,9 +87,8 @@ print.summary.simulation_study <- strict(function(x, digits = 3, ...) {
   print(round(unstamped(x$table), digits))
   if (!is.null(x$auto)) {
     cat("\nUnder penalty = \"auto\", which needs no tuning:\n")
-    columns <- c(varied_keys(x$auto), "right", "se", "without.noise")
-    print(cbind(x$auto[setdiff(columns, c("right", "se", "without.noise"))],
-                round(x$auto[c("right", "se", "without.noise")], digits)), row.names = FALSE)
+    measures <- round(x$auto[c("right", "se", "without.noise")], digits)
+    print(cbind(x$auto[varied_keys(x$auto)], measures), row.names = FALSE)
   }
   if (!is.null(x$leak)) {
     cat("\nWhat an observed bound, paid for by no budget, gains:\n")

@@ -8,12 +8,6 @@ is_source <- function(data) {
 
 arrow_classes <- c("ArrowTabular", "Dataset", "RecordBatchReader", "arrow_dplyr_query")
 
-not_a_table <- function(data) {
-  dpreg_stop("argument_error", "data must be a data frame (a tibble and a data.table are), the path of a ",
-             "Parquet or CSV file, or a table of the package arrow; got an object of class ",
-             quoted(class(data)[1]), ".")
-}
-
 # The number, and a data frame without rows that has the columns' names and kinds.
 open_source <- function(data) {
   arguments <- if (is.character(data)) {
@@ -45,7 +39,11 @@ with_table <- function(data, use) {
     on.exit(python_call("close_source", list(source = source$number)))
     data <- source$columns
   }
-  if (!is.data.frame(data)) not_a_table(data)
+  if (!is.data.frame(data)) {
+    dpreg_stop("argument_error", "data must be a data frame (a tibble and a data.table are), the path of a ",
+               "Parquet or CSV file, or a table of the package arrow; got an object of class ",
+               quoted(class(data)[1]), ".")
+  }
   use(data, source)
 }
 

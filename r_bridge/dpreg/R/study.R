@@ -64,17 +64,15 @@ print.adaptive_study <- print.selection_study
 print.simulation_study <- print.selection_study
 
 #' @rdname selection_study
-#' @export
-as.data.frame.adaptive_study <- strict(function(x, row.names = NULL, optional = FALSE, ...) {
-  marked(x$outcomes, x$privacy)
-}, "stringsAsFactors")
-
-#' @rdname selection_study
 #' @param row.names,optional Not used.
 #' @export
 as.data.frame.selection_study <- strict(function(x, row.names = NULL, optional = FALSE, ...) {
-  marked(cbind(x$agreement[c(names(x$settings), "same.score", "bic")], t(x$frequencies)), x$privacy)
+  marked(x$outcomes %||% cbind(x$agreement[c(names(x$settings), "same.score", "bic")], t(x$frequencies)), x$privacy)
 }, "stringsAsFactors")
+
+#' @rdname selection_study
+#' @export
+as.data.frame.adaptive_study <- as.data.frame.selection_study
 
 #' @rdname selection_study
 #' @exportS3Method knitr::knit_print

@@ -104,11 +104,8 @@ augment.dp_result <- function(x, data = NULL, newdata = NULL, se_fit = FALSE,
   if (inherits(fit, "dp_glm")) { # which a selection chose
     return(augment.dp_glm(fit, data, newdata, se_fit = se_fit, interval = interval[1], conf.level = conf.level, ...))
   }
-  interval <- match.arg(interval)
   no_more(...)
-  newdata <- augmented_rows(data, newdata)
-  told <- predict.dp_result(x, newdata, se.fit = se_fit, interval = interval, level = conf.level)
-  frame <- augmented(newdata, told, se_fit, interval)
+  frame <- augmented(x, data, newdata, se_fit, match.arg(interval), conf.level, "response")
   if (has_response(fit, newdata)) frame$.resid <- response_values(fit, newdata) - frame$.fitted
   as_table(frame, x$seeded)
 }
@@ -118,10 +115,7 @@ augment.dp_result <- function(x, data = NULL, newdata = NULL, se_fit = FALSE,
 augment.dp_glm <- strict(function(x, data = NULL, newdata = NULL, type.predict = c("link", "response"),
                                   type.residuals = NULL, se_fit = FALSE, interval = c("none", "confidence"),
                                   conf.level = 0.95, ...) {
-  type.predict <- match.arg(type.predict)
-  newdata <- augmented_rows(data, newdata)
-  told <- predict.dp_glm(x, newdata, se.fit = se_fit, interval = interval, level = conf.level, type = type.predict)
-  frame <- augmented(newdata, told, se_fit, interval[1])
+  frame <- augmented(x, data, newdata, se_fit, interval[1], conf.level, match.arg(type.predict))
   if (!is.null(type.residuals) && has_response(x, newdata) && is.null(x$trials)) {
     type.residuals <- match.arg(type.residuals, c("deviance", "pearson", "response"))
     mean <- unname(unstamped(predict.dp_glm(x, newdata, type = "response")))
@@ -136,12 +130,10 @@ augment.dp_glm <- strict(function(x, data = NULL, newdata = NULL, type.predict =
   as_table(frame, x$seeded)
 })
 
-augmented_rows <- function(data, newdata) {
-  own_rows(newdata, "augment()", if (!is.null(data)) ", not as data, which stands for the rows of the fit")
-}
-
-# The rows with what was predicted of them.
-augmented <- function(newdata, told, se_fit, interval) {
+# The rows with what is predicted of them.
+augmented <- function(x, data, newdata, se_fit, interval, level, type) {
+  newdata <- own_rows(newdata, "augment()", if (!is.null(data)) ", not as data, which stands for the rows of the fit")
+  told <- stats::predict(x, newdata, se.fit = se_fit, interval = interval, level = level, type = type)
   values <- as.matrix(if (se_fit) told$fit else told)
   frame <- structure(unclass(newdata), class = "data.frame")
   if (.row_names_info(newdata) > 0) frame <- cbind(.rownames = row.names(frame), frame)
