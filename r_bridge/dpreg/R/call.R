@@ -163,15 +163,16 @@ written <- function(name, frame) eval(call("substitute", as.name(name)), frame)
 
 # What was typed: objects that were put into an expression, or into a default of `function(x = 1) ...`, are left out, as
 # are long vectors and the text of the file that such a function was read from.
-without_objects <- function(e) {
-  if (!is.call(e) && !is.pairlist(e)) return(if (is_object(e)) quote(...) else e)
-  if (is.function(e[[1]])) e[[1]] <- function_symbol(e[[1]])
-  if (identical(e[[1]], quote(`function`))) e[4] <- list(NULL)
+without_objects <- function(e, defaults = FALSE) {
+  if (!is.call(e) && !defaults) return(if (is_object(e)) quote(...) else e)
+  if (is.call(e) && is.function(e[[1]])) e[[1]] <- function_symbol(e[[1]])
+  defines <- identical(e[[1]], quote(`function`))
+  if (defines) e[4] <- list(NULL)
   kept <- if (inherits(e, "formula")) class(e)
   attributes(e)[c("srcref", "srcfile", "wholeSrcref", ".Environment")] <- NULL
   for (i in seq_along(e)) {
     part <- e[[i]]
-    if (!missing(part) && !is.null(part)) e[[i]] <- without_objects(part)
+    if (!missing(part) && !is.null(part)) e[[i]] <- without_objects(part, defines && i == 2)
   }
   if (is.null(kept)) e else structure(e, class = kept, .Environment = globalenv())
 }

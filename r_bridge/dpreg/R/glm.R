@@ -91,7 +91,7 @@ family_makers <- c(binomial = "Binomial", poisson = "Poisson", quasipoisson = "Q
 with_added <- function(call, added, name) {
   if (!is.null(added$offset)) call["offset"] <- added["offset"]
   flat <- c("exposure", "trials", "response_cap")
-  own <- c(added[intersect(flat, names(added))], as.list(call)[names(call) %in% "response_cap"])
+  own <- c(added[intersect(flat, names(added))], Filter(Negate(is.null), as.list(call)["response_cap"]))
   if (!length(own)) return(call)
   family <- call$family
   made <- is.call(family) && is.name(family[[1]]) && as.character(family[[1]]) %in% family_makers
@@ -106,7 +106,8 @@ new_glm <- function(view, translation, call) {
   fit <- new_regression(view, translation, with_added(call, translation$added, view$family))
   fit$formula <- add_offsets(fit$formula, translation$in_formula)
   fit["trials"] <- list(if (!is.null(translation$added$trials)) label_of(translation$added$trials))
-  if (!is.null(offset <- translation$offset)) fit$design$offset <- list(variables = stats::setNames(list(offset), label_of(offset)))
+  offset <- translation$offset
+  if (!is.null(offset)) fit$design$offset <- list(variables = stats::setNames(list(offset), label_of(offset)))
   structure(fit, class = c("dp_glm", "dp_ols", "dp_result"))
 }
 

@@ -45,9 +45,7 @@ knit_print.dp_result <- function(x, digits = 4, ...) {
     x$seeded,
     if (!is.null(summary$which)) paste0("Selected: `", deparse1(x$selected_formula), "`\n"),
     if (length(x$groups)) paste0("One of: ", paste0("`", braced(x$groups), "`", collapse = "; "), "\n"),
-    if (!is.null(summary$terms)) {
-      knit_table(summary$terms[c("term", "kept", "selected", "level", "se")], "Terms", digits = 4)
-    },
+    if (!is.null(summary$terms)) knit_table(summary$terms[c("term", "kept", "selected", "level", "se")], "Terms", digits = 4),
     if (length(x$models) > 1) {
       knit_table(data.frame(term = x$candidates, frequency = unname(x$selection_frequencies)),
                  paste("Selection frequencies over", length(x$models), "draws"))

@@ -12,7 +12,7 @@ legal <- function(x) enc2utf8(x[are_legal(x)])
 
 # Stop unless every text within `x`, names included, is UTF-8 or can be made so.
 check_text <- function(x, what) {
-  if (!all(are_legal(c(names(x), if (is.character(x)) x)))) {
+  if (!all(are_legal(c(character(), names(x), if (is.character(x)) x)))) {
     dpreg_stop("text_error", what, " holds text that is not valid UTF-8, or whose encoding is marked ",
                '"bytes": ', mend_text, ".")
   }
@@ -36,7 +36,7 @@ readable <- function(x) {
   whole <- are_legal(x)
   x[whole] <- enc2utf8(x[whole])
   Encoding(x[!whole]) <- "bytes"
-  x[!whole] <- encodeString(x[!whole])
+  x[!whole] <- gsub("\\\\", "\\", encodeString(x[!whole]), fixed = TRUE)
   x
 }
 

@@ -87,11 +87,8 @@ glance.dp_result <- strict(function(x, ...) {
     delta = x$delta,
     looks = NROW(x$looks)
   )
-  if (inherits(x, "dp_select")) {
-    frame$n.models <- x$n_models
-    frame$draws <- length(x$models)
-    frame$groups <- length(x$groups)
-  }
+  chosen <- if (inherits(x, "dp_select")) list(n.models = x$n_models, draws = length(x$models), groups = length(x$groups))
+  frame[names(chosen)] <- chosen
   as_table(frame, x$seeded)
 })
 
