@@ -124,8 +124,8 @@ print.dp_ledger <- strict(function(x, ...) {
 ledger_path <- function(budget, else_say = "a ledger is an object of dp_ledger(), or the path of its file.") {
   place <- if (inherits(budget, "dp_ledger")) budget$path else budget
   if (!is_name(place)) dpreg_stop("budget_error", else_say)
-  place <- the$addresses[[place]] %||% place
   check_text(place, "the ledger's path")
+  place <- the$addresses[[place]] %||% place
   if (is_address(place)) place else path.expand(place)
 }
 
