@@ -125,12 +125,23 @@ design_matrix <- function(fit, newdata) {
   matrix(columns, rows, length(fit$design$columns))[, fit$design$order, drop = FALSE]
 }
 
-# The sum of coefficients times columns, for the columns that `wanted` marks.
+# The sum of coefficients times columns, for the columns that `wanted` marks, term by term.
 linear_part <- function(fit, values, rows, wanted = TRUE) {
-  columns <- fit$design$columns
-  weights <- unname(fit$estimates)[order(fit$design$order)]
+  columns <- fit$design$columns[wanted]
+  weights <- unname(fit$estimates)[order(fit$design$order)][wanted]
+  terms <- vapply(columns, `[[`, "", "term")
   total <- numeric(rows)
-  for (i in seq_along(columns)[wanted]) total <- total + design_column(columns[[i]], values, rows) * weights[i]
+  for (own in split(seq_along(columns), factor(terms, unique(terms)))) {
+    labels <- columns[[own[1]]]$labels
+    value <- if (length(labels) == 1) values[[labels]]
+    if (is.list(value)) { # a row has one of the levels, and the others add nothing
+      table <- numeric(length(value$texts))
+      table[match(vapply(columns[own], `[[`, "", "ends"), value$texts)] <- weights[own]
+      total <- total + table[value$codes]
+    } else {
+      for (i in own) total <- total + design_column(columns[[i]], values, rows) * weights[i]
+    }
+  }
   total
 }
 

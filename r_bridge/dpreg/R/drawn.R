@@ -34,9 +34,10 @@ combined_limits <- function(draws, x, estimates, level) {
 draw_quantiles <- function(draws, probabilities) {
   place <- pmin(pmax((nrow(draws) + 1) * probabilities, 1), nrow(draws))
   low <- floor(place)
+  high <- pmin(low + 1, nrow(draws))
   one <- function(own) {
-    sorted <- if (anyNA(own)) NA_real_ else sort(own)
-    sorted[low] + (place - low) * (sorted[pmin(low + 1, nrow(draws))] - sorted[low])
+    sorted <- if (anyNA(own)) NA_real_ else sort.int(own, partial = unique(c(low, high)))
+    sorted[low] + (place - low) * (sorted[high] - sorted[low])
   }
   matrix(apply(draws, 2, one), ncol(draws), byrow = TRUE)
 }

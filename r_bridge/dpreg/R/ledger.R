@@ -106,8 +106,7 @@ as.data.frame.dp_ledger <- strict(function(x, row.names = NULL, optional = FALSE
 
 #' @export
 print.dp_ledger <- strict(function(x, ...) {
-  reached <- is_address(x$path) || file.exists(x$path)
-  now <- if (reached) tryCatch(ledger_now(x), dpreg_python_missing = function(cond) NULL)
+  now <- if (is_address(x$path) || file.exists(x$path)) tryCatch(ledger_now(x), dpreg_python_missing = function(cond) NULL)
   if (is.null(now)) cat("(As it was when it was opened: the account cannot be read now.)\n")
   now <- now %||% unclass(x)
   line <- function(pair) paste0("eps = ", pair[["eps"]], ", delta = ", pair[["delta"]])

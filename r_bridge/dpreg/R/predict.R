@@ -106,8 +106,7 @@ predicted_terms <- function(fit, newdata, wanted, se.fit, interval, seeded) {
   values <- design_values(fit$design, newdata, fit$schema)
   parts <- vapply(kept, function(term) linear_part(fit, values, length(rows), own == term), numeric(length(rows)))
   parts <- matrix(parts, length(rows), dimnames = list(rows, kept))
-  constant <- unname(fit$estimates[names(fit$estimates) == "(Intercept)"])
-  stamped(structure(parts, constant = if (length(constant)) constant else 0), seeded)
+  stamped(structure(parts, constant = sum(fit$estimates[names(fit$estimates) == "(Intercept)"])), seeded)
 }
 
 mean_limits <- function(fit, x, centre, error, level) {

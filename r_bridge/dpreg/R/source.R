@@ -26,9 +26,8 @@ open_source <- function(data) {
   prototypes <- lapply(told$kinds, function(kind) {
     switch(kind, string = , object = character(), category = factor(), bool = logical(), numeric())
   })
-  columns <- as.data.frame(stats::setNames(prototypes, told$names), optional = TRUE,
-                           stringsAsFactors = FALSE)
-  list(number = told$source, columns = columns)
+  list(number = told$source,
+       columns = as.data.frame(stats::setNames(prototypes, told$names), optional = TRUE, stringsAsFactors = FALSE))
 }
 
 # What `use` makes of a table, and of its source where R has no rows of it, which is open until then.

@@ -51,10 +51,7 @@ coefficient_table <- function(fit) {
         `Pr(>|z|)` = error_pvalues(fit))
 }
 
-unstamped <- function(x) {
-  attr(x, "privacy") <- NULL
-  x
-}
+unstamped <- function(x) marked(x, NULL)
 
 #' @rdname summary.dp_result
 #' @export
@@ -214,8 +211,7 @@ paragraph <- function(head, text) {
 }
 
 print_groups <- function(groups) {
-  if (!length(groups)) return(invisible())
-  paragraph("One of: ", paste(braced(groups), collapse = "; "))
+  if (length(groups)) paragraph("One of: ", paste(braced(groups), collapse = "; "))
 }
 
 # "{a, b}" for each group of terms that the release cannot tell apart.
