@@ -125,13 +125,13 @@ design_matrix <- function(fit, newdata) {
   matrix(columns, rows, length(fit$design$columns))[, fit$design$order, drop = FALSE]
 }
 
-# The sum of coefficients times columns, for the columns that `wanted` marks, term by term.
+# The sum of coefficients times columns, for the columns that `wanted` marks, those of the same variables together.
 linear_part <- function(fit, values, rows, wanted = TRUE) {
   columns <- fit$design$columns[wanted]
   weights <- unname(fit$estimates)[order(fit$design$order)][wanted]
-  terms <- vapply(columns, `[[`, "", "term")
+  of <- vapply(columns, function(column) paste(column$labels, collapse = "\n"), "")
   total <- numeric(rows)
-  for (own in split(seq_along(columns), factor(terms, unique(terms)))) {
+  for (own in split(seq_along(columns), cumsum(c(TRUE, of[-1] != of[-length(of)])))) {
     labels <- columns[[own[1]]]$labels
     value <- if (length(labels) == 1) values[[labels]]
     if (is.list(value)) { # a row has one of the levels, and the others add nothing
