@@ -70,14 +70,11 @@ sample_aggregate <- function(estimator, data, eps, delta = 0, bounds, blocks = N
     dpreg_stop("argument_error", "progress must be TRUE, FALSE or NULL.")
   }
   tabular <- is.data.frame(data)
-  if (!is.null(person) && !tabular) {
-    dpreg_stop("argument_error", "person needs a data frame: it names a column.")
-  }
-  if (!is.null(by) && !(is.character(by) && length(by) == 1 && tabular)) {
-    dpreg_stop("argument_error", "by must be the name of a column of a data frame.")
-  }
-  if (!is.null(schema) && !tabular) {
-    dpreg_stop("argument_error", "schema declares the columns of a data frame, and data is none: leave it out.")
+  if (!is.null(by) && !is_name(by)) dpreg_stop("argument_error", "by must be the name of a column of a data frame.")
+  for (name in c("person", "by", "schema")) {
+    if (!tabular && !is.null(asked$arguments[[name]])) {
+      dpreg_stop("argument_error", name, " is about the columns of a data frame, and data is none: leave it out.")
+    }
   }
   if (!tabular) data <- plain_rows(data)
   arguments["schema"] <- list(plain_schema(schema))
@@ -91,7 +88,11 @@ sample_aggregate <- function(estimator, data, eps, delta = 0, bounds, blocks = N
   } else {
     python_call("open_run", c(arguments, rows = NROW(data)))
   }
-  take <- if (tabular) frame_blocks(step$columns, class(data)) else plain_blocks(data)
+  take <- if (tabular) {
+    frame_blocks(step$columns, class(data))
+  } else {
+    function(index) if (is.matrix(data)) data[index, , drop = FALSE] else data[index]
+  }
   on.exit(if (is.null(step$result)) python_call("close_run", list(run = step$run)))
   while (is.null(step$result)) {
     estimates <- block_estimates(estimator, take, step, progress)
@@ -113,10 +114,6 @@ plain_rows <- function(data) {
   } else {
     as.double(data)
   }
-}
-
-plain_blocks <- function(rows) {
-  if (is.matrix(rows)) function(index) rows[index, , drop = FALSE] else function(index) rows[index]
 }
 
 # Blocks of the columns as Python has read them, each cell by the column's declaration alone: classes
@@ -185,13 +182,12 @@ random_state <- function() {
 # A bar on stderr that counts blocks: at once where it was asked for; after a second where nobody did
 # and R runs in a terminal.
 block_bar <- function(total, progress) {
-  start <- proc.time()[["elapsed"]]
-  wanted <- if (is.null(progress)) isatty(stderr()) else progress
+  start <- proc.time()[["elapsed"]] + is.null(progress)
   bar <- NULL
   list(
     show = function(done) {
-      if (!wanted || (is.null(progress) && proc.time()[["elapsed"]] - start < 1)) return(invisible())
-      if (is.null(bar)) bar <<- utils::txtProgressBar(max = total, style = 3, file = stderr())
+      if (!(progress %||% isatty(stderr())) || proc.time()[["elapsed"]] < start) return()
+      bar <<- bar %||% utils::txtProgressBar(max = total, style = 3, file = stderr())
       utils::setTxtProgressBar(bar, done)
     },
     close = function() if (!is.null(bar)) close(bar)
@@ -200,7 +196,6 @@ block_bar <- function(total, progress) {
 
 # One call, in silence: NA for whatever is not `size` numbers. Nothing gets out but an interrupt.
 attempt <- function(work, size) {
-  failed <- rep(NA_real_, size)
   interrupted <- FALSE
   values <- withRestarts(
     tryCatch(
@@ -216,7 +211,7 @@ attempt <- function(work, size) {
     abort = function() NULL
   )
   if (interrupted) invokeRestart("abort")
-  if (is.null(values)) failed else values
+  values %||% rep(NA_real_, size)
 }
 
 as_numbers <- function(found, size) {

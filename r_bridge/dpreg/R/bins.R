@@ -4,10 +4,8 @@
 # poly(x, 2, raw = TRUE), as a term or a part of one, is (x + I(x^2)).
 with_powers <- function(formula) {
   open <- function(e) {
-    if (!is.call(e)) return(e)
-    name <- if (is.name(without_package(e)[[1]])) as.character(without_package(e)[[1]]) else ""
-    if (name == "poly") return(powers_of(e))
-    if (name %in% c("+", "-", "*", ":", "^", "(", "%in%", "/")) e[-1] <- lapply(as.list(e[-1]), open)
+    if (calls(e, "poly")) return(powers_of(e))
+    if (is.call(e) && function_name(e) %in% c("+", "-", "*", ":", "^", "(", "%in%", "/")) e[-1] <- lapply(as.list(e[-1]), open)
     e
   }
   formula[[length(formula)]] <- open(formula[[length(formula)]])
@@ -36,7 +34,7 @@ powers_of <- function(call) {
 
 # What R makes of a column for a term such as cut(x, c(0, 10, 20)): the call, its column, its levels.
 derived_column <- function(variable) {
-  if (!is.call(variable) || !identical(without_package(variable)[[1]], quote(cut))) return(NULL)
+  if (!calls(variable, "cut")) return(NULL)
   call <- without_package(variable)
   column <- as.character(call[["x"]] %||% call[[2]])
   empty <- stats::setNames(list(numeric()), column)
@@ -51,15 +49,13 @@ add_derived <- function(data, schema, translation) {
   for (label in names(translation$derived)) {
     made <- translation$derived[[label]]
     schema[[label]] <- list(levels = as.list(made$levels))
-    data <- structure(unclass(data), class = "data.frame", row.names = .set_row_names(.row_names_info(data, 2L)))
     column <- .subset2(data, match(made$column, attr(data, "names")))
     if (!column_kind(column, made$column) %in% c("number", "logical")) {
       dpreg_stop("data_error", "column ", quoted(made$column), " must hold numbers: ", label, " makes bins of it.")
     }
     cells <- stats::setNames(list(as.double(plain_column(column, made$column)$values)), made$column)
-    columns <- unclass(data)
-    columns[[label]] <- eval(made$call, cells, row_functions_of_r)
-    data <- structure(columns, class = "data.frame")
+    columns <- c(unclass(data), stats::setNames(list(eval(made$call, cells, row_functions_of_r)), label))
+    data <- structure(columns, class = "data.frame", row.names = .set_row_names(.row_names_info(data, 2L)))
   }
   list(data = data, schema = schema)
 }

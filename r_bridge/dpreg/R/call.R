@@ -12,7 +12,7 @@ python_call <- function(verb, arguments = list(), data = NULL, columns = names(d
   table <- if (!is.null(data)) table_columns(data, columns)
   door <- open_door()
   request <- list(
-    verb = verb, arguments = plain_arguments(arguments), columns = table,
+    verb = verb, arguments = Map(plain_argument, arguments, names(arguments)), columns = table,
     rows = if (!is.null(data)) as.double(nrow(data)), names = if (!is.null(data)) legal(names(data)),
     source = source$number, debug = isTRUE(getOption("dpreg.debug")), heard = 0L,
     words = if (!is.null(translation)) lapply(translation[c("terms", "labels")], as.list)
@@ -60,8 +60,6 @@ received <- function(verb, ..., .apart = character(), .renamed = character()) {
   list(verb = verb, call = call, arguments = arguments, frame = frame, caller = caller)
 }
 
-plain_arguments <- function(arguments) Map(plain_argument, arguments, names(arguments))
-
 plain_argument <- function(value, name) {
   if (inherits(value, "dp_method")) value <- unclass(value)
   if (is.list(value) && !is.object(value)) {
@@ -90,20 +88,16 @@ public_call <- function(call) {
   columns <- c(column_arguments, if (!is.null(call$data)) "x")
   for (name in setdiff(names(call), "")) {
     value <- call[[name]]
-    path <- name == "data" && is.character(value) && length(value) == 1
-    path <- path || name == "subset" && is_name(value) # as it was read, by row_test()
-    harmless <- path || is_reference(value) || is_formula(value) || name %in% c(public_arguments, columns)
-    call[name] <- list(if (!harmless) {
-      placeholder(name)
-    } else if (is.function(value)) {
-      as.name(name)
-    } else if (is.call(value)) {
-      without_objects(value)
-    } else {
-      value
-    })
+    # A path, and a test of rows as row_test() has read it.
+    harmless <- name %in% c("data", "subset") && is_name(value) || is_public(value, name, columns)
+    shown <- if (!harmless) placeholder(name) else if (is.function(value)) as.name(name) else value
+    call[name] <- list(if (is.call(shown)) without_objects(shown) else shown)
   }
   call
+}
+
+is_public <- function(value, name, columns = NULL) {
+  is_reference(value) || is_formula(value) || name %in% c(public_arguments, columns)
 }
 
 # A call to show in a condition, as it was typed: there no argument has been looked at yet, and some may be at
@@ -114,8 +108,7 @@ call_to_show <- function(call) {
   for (i in seq_along(call)[-1]) {
     value <- call[[i]]
     if (missing(value)) next
-    column <- names[i] %in% column_arguments && is.character(value) && length(value) == 1
-    harmless <- column || is_reference(value) || is_formula(value) || names[i] %in% public_arguments
+    harmless <- names[i] %in% column_arguments && is_name(value) || is_public(value, names[i])
     call[i] <- list(if (harmless) without_objects(value) else quote(...))
   }
   call
@@ -168,36 +161,20 @@ required <- function(fun, frame) {
 # An argument as it was written.
 written <- function(name, frame) eval(call("substitute", as.name(name)), frame)
 
-# What was typed: objects that were put into an expression are left out, as are long vectors and the
-# text of the file that `function(x) ...` was read from.
-without_objects <- function(e) {
-  if (!is.call(e)) return(if (is_object(e)) quote(...) else e)
-  if (is.function(e[[1]])) e[[1]] <- function_symbol(e[[1]])
+# What was typed: objects that were put into an expression, or into a default of `function(x = 1) ...`, are left out, as
+# are long vectors and the text of the file that such a function was read from.
+without_objects <- function(e, defaults = FALSE) {
+  if (!is.call(e) && !defaults) return(if (is_object(e)) quote(...) else e)
+  if (is.call(e) && is.function(e[[1]])) e[[1]] <- function_symbol(e[[1]])
   defines <- identical(e[[1]], quote(`function`))
   if (defines) e[4] <- list(NULL)
   kept <- if (inherits(e, "formula")) class(e)
   attributes(e)[c("srcref", "srcfile", "wholeSrcref", ".Environment")] <- NULL
   for (i in seq_along(e)) {
-    if (is.call(e[[i]])) {
-      e[[i]] <- without_objects(e[[i]])
-    } else if (defines && i == 2) {
-      if (length(e[[i]])) e[[i]] <- without_defaults(e[[i]])
-    } else if (is_object(e[[i]])) {
-      e[[i]] <- quote(...)
-    }
+    part <- e[[i]]
+    if (!missing(part) && !is.null(part)) e[[i]] <- without_objects(part, defines && i == 2)
   }
   if (is.null(kept)) e else structure(e, class = kept, .Environment = globalenv())
-}
-
-# The arguments of `function(x = 1) ...`, objects left out of their defaults.
-without_defaults <- function(arguments) {
-  for (i in seq_along(arguments)) {
-    value <- arguments[[i]]
-    if (missing(value) || is.null(value)) next
-    if (is.call(value)) arguments[[i]] <- without_objects(value)
-    if (is_object(value)) arguments[[i]] <- quote(...)
-  }
-  arguments
 }
 
 # Whether a part of a call is an object that nobody types: rows may be in it.

@@ -55,42 +55,40 @@ reading_column <- function(name, read) {
 
 lay_out <- function(x, rows, refuse) {
   kind <- column_class(x, refuse)
-  if (!is.null(attr(x, "dim"))) refuse("is a matrix or a data frame: give each of its columns a name.")
+  if (!is.null(attr(x, "dim"))) refuse(unreadable[["data.frame"]])
   if (is.list(x)) refuse("is a list: a column must hold one number or label in each row.")
   if (length(x) != rows) refuse("has another length than data has rows.")
-  switch(kind,
-    labels = labels_column(x, refuse),
-    text = text_column(x, refuse),
-    list(kind = kind, values = in_memory(unclass(x)))
-  )
+  if (kind == "labels") return(labels_column(x, refuse))
+  if (kind == "text") return(c(kind = kind, coded_texts(x)))
+  x <- unclass(x)
+  # A vector that R would compute only when it is read (ALTREP) is computed here, where it may fail.
+  if (length(x)) .colSums(x, length(x), 1L)
+  list(kind = kind, values = x)
 }
+
+# What is no column, by its class, the narrower one first.
+since_a_date <- paste0("holds dates or times: make a number of it, such as the days since a fixed date, ",
+                       'as.numeric(x - as.Date("2000-01-01")).')
+unreadable <- c(
+  hms = "holds durations: make a number of it, such as the seconds, as.numeric(x).",
+  difftime = 'holds durations: make a number of it, such as the days, as.numeric(x, units = "days").',
+  POSIXt = paste0("holds dates or times: make a number of it, such as the hours since a fixed time, ",
+                  'as.numeric(difftime(x, as.POSIXct("2000-01-01", tz = "UTC"), units = "hours")).'),
+  Date = since_a_date, times = since_a_date, period = since_a_date,
+  haven_labelled = "is of class 'haven_labelled': make a factor of it by haven::as_factor(), or numbers by haven::zap_labels().",
+  data.frame = "is a matrix or a data frame: give each of its columns a name.",
+  complex = "holds complex numbers: take Re(), Im() or Mod() of it.",
+  raw = "holds raw bytes: make numbers of them, by as.integer()."
+)
 
 # The kind of a column, by its class and type alone.
 column_class <- function(x, refuse) {
   if (isS4(x)) refuse(unknown_class(x))
   classes <- setdiff(oldClass(x), "AsIs")
-  if (inherits(x, c("hms", "difftime"))) {
-    refuse("holds durations: make a number of it, ", if (inherits(x, "hms")) {
-      "such as the seconds, as.numeric(x)."
-    } else 'such as the days, as.numeric(x, units = "days").')
-  }
-  if (inherits(x, "POSIXt")) {
-    refuse("holds dates or times: make a number of it, such as the hours since a fixed time, ",
-           'as.numeric(difftime(x, as.POSIXct("2000-01-01", tz = "UTC"), units = "hours")).')
-  }
-  if (inherits(x, c("Date", "times", "period"))) {
-    refuse("holds dates or times: make a number of it, such as the days since a fixed date, ",
-           'as.numeric(x - as.Date("2000-01-01")).')
-  }
-  if (inherits(x, "haven_labelled")) {
-    refuse("is of class 'haven_labelled': make a factor of it by haven::as_factor(), or numbers by ",
-           "haven::zap_labels().")
-  }
+  known <- names(unreadable)[vapply(names(unreadable), inherits, NA, x = x)]
+  if (length(known)) refuse(unreadable[[known[1]]])
   if (is.factor(x)) return("labels")
-  if (is.data.frame(x)) refuse("is a matrix or a data frame: give each of its columns a name.")
   if (inherits(x, "integer64") && is.double(x)) return("integer64")
-  if (is.complex(x)) refuse("holds complex numbers: take Re(), Im() or Mod() of it.")
-  if (is.raw(x)) refuse("holds raw bytes: make numbers of them, by as.integer().")
   if (length(classes) && !is.list(x)) refuse(unknown_class(x))
   switch(typeof(x),
     logical = "logical", integer = , double = "number", character = "text", list = "list",
@@ -103,18 +101,12 @@ unknown_class <- function(x) {
          "character or a factor.")
 }
 
-# Vectors that R would compute only when they are read (ALTREP) are computed now, where it may fail.
-in_memory <- function(x) {
-  if (length(x)) .colSums(x, length(x), 1L)
-  x
-}
-
-text_column <- function(x, refuse) {
+# Texts as places among the distinct ones, which alone are converted; NA for what is no legal text.
+coded_texts <- function(x) {
   x <- as.vector(unclass(x))
   x[!are_legal(x)] <- NA
-  distinct <- unique(x)
-  distinct <- distinct[!is.na(distinct)]
-  list(kind = "text", values = match(x, distinct), levels = enc2utf8(distinct))
+  distinct <- unique(x[!is.na(x)])
+  list(values = match(x, distinct), levels = enc2utf8(distinct))
 }
 
 labels_column <- function(x, refuse) {
@@ -124,9 +116,6 @@ labels_column <- function(x, refuse) {
     refuse("is not a factor that R can read: make it anew by factor().")
   }
   codes[codes < 1L | codes > length(labels)] <- NA
-  labels <- as.vector(labels)
-  labels[!are_legal(labels)] <- NA # as of addNA(), which makes a level of NA
-  labels <- enc2utf8(labels)
-  levels <- unique(labels[!is.na(labels)])
-  list(kind = "labels", values = match(labels, levels)[codes], levels = levels, ordered = is.ordered(x))
+  known <- coded_texts(labels) # addNA() makes a level of NA
+  list(kind = "labels", values = known$values[codes], levels = known$levels, ordered = is.ordered(x))
 }

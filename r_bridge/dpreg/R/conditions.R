@@ -11,8 +11,7 @@ dpreg_warn <- function(message, call = users_call()) {
 }
 
 dpreg_message <- function(..., call = users_call()) {
-  text <- paste0(...)
-  message(dpreg_condition(c("dpreg_message", "message"), paste0(text, "\n"), call))
+  message(dpreg_condition(c("dpreg_message", "message"), paste0(..., "\n"), call))
 }
 
 dpreg_condition <- function(class, message, call = NULL) {

@@ -25,31 +25,19 @@ NULL
 
 #' @rdname datasets
 #' @export
-load_randhie <- function(...) {
-  no_more(...)
-  dataset("load_randhie")
-}
+load_randhie <- strict(function(...) dataset("load_randhie"))
 
 #' @rdname datasets
 #' @export
-load_prostate <- function(...) {
-  no_more(...)
-  dataset("load_prostate")
-}
+load_prostate <- strict(function(...) dataset("load_prostate"))
 
 #' @rdname datasets
 #' @export
-load_kc_house <- function(...) {
-  no_more(...)
-  dataset("load_kc_house")
-}
+load_kc_house <- strict(function(...) dataset("load_kc_house"))
 
 #' @rdname datasets
 #' @export
-make_bay_area <- function(n = 235760, seed = 0, ...) {
-  no_more(...)
-  dataset("make_bay_area", list(n = n, seed = seed))
-}
+make_bay_area <- strict(function(n = 235760, seed = 0, ...) dataset("make_bay_area", list(n = n, seed = seed)))
 
 # `loader` is the function's name in Python.
 dataset <- function(loader, arguments = list()) {

@@ -15,7 +15,7 @@ design_values <- function(recipe, newdata, schema) {
 variable_values <- function(expression, cells, schema) {
   name <- if (is.name(expression)) as.character(expression)
   if (!is.null(name) && !is.numeric(schema[[name]])) return(coded(cells[[name]], schema[[name]]))
-  if (is_factor_call(expression)) {
+  if (calls(expression, "factor") || calls(expression, "as.factor")) {
     call <- match.call(function(x, levels) NULL, without_package(expression))
     name <- as.character(call$x)
     levels <- if (!is.null(call$levels)) list(levels = eval(call$levels, baseenv()))
@@ -34,11 +34,6 @@ coded <- function(cells, spec) {
   }
   levels <- levels_of(spec)
   list(codes = match(cells, levels), texts = level_texts(levels))
-}
-
-is_factor_call <- function(e) {
-  is.call(e) && identical(without_package(e)[[1]], quote(factor)) ||
-    is.call(e) && identical(without_package(e)[[1]], quote(as.factor))
 }
 
 # What a term may call, as dpreg computes it; a term of a fit calls nothing else.
@@ -99,9 +94,8 @@ read_cells <- function(name, newdata, schema) {
 }
 
 truths <- function(x) {
-  if (is.logical(x)) return(x)
-  if (is.character(x)) x <- c(true = 1, false = 0)[tolower(trimws(x))]
-  unname(x == 1) & unname(ifelse(x == 1 | x == 0, TRUE, NA))
+  if (is.character(x)) x <- match(tolower(trimws(x)), c("false", "true")) - 1
+  c(FALSE, TRUE)[match(x, c(0, 1))]
 }
 
 number_texts <- function(x) {
@@ -119,7 +113,7 @@ design_column <- function(column, values, rows) {
     part <- if (is.list(value)) {
       as.double(value$texts == end)[value$codes]
     } else if (is.matrix(value)) value[, as.integer(end)] else value
-    product <- if (i == 1) part else product * part
+    product <- product * part
   }
   product
 }
@@ -131,30 +125,22 @@ design_matrix <- function(fit, newdata) {
   matrix(columns, rows, length(fit$design$columns))[, fit$design$order, drop = FALSE]
 }
 
-# The sum of coefficients times columns, for the columns that `wanted` marks.
+# The sum of coefficients times columns, for the columns that `wanted` marks, those of the same variables together.
 linear_part <- function(fit, values, rows, wanted = TRUE) {
-  columns <- fit$design$columns
-  weights <- unname(fit$estimates)[order(fit$design$order)]
-  places <- seq_along(columns)[wanted]
+  columns <- fit$design$columns[wanted]
+  weights <- unname(fit$estimates)[order(fit$design$order)][wanted]
+  of <- vapply(columns, function(column) paste(column$labels, collapse = "\n"), "")
   total <- numeric(rows)
-  while (length(places)) {
-    column <- columns[[places[1]]]
-    value <- if (length(column$labels) == 1) values[[column$labels]]
-    if (!length(column$labels)) {
-      total <- total + weights[places[1]]
-    } else if (is.list(value)) {
-      # The levels of one variable at once: a row has one of them, and the others add nothing.
-      same <- cumprod(vapply(columns[places], function(one) identical(one$labels, column$labels), NA)) == 1
+  for (own in split(seq_along(columns), cumsum(c(TRUE, of[-1] != of[-length(of)])))) {
+    labels <- columns[[own[1]]]$labels
+    value <- if (length(labels) == 1) values[[labels]]
+    if (is.list(value)) { # a row has one of the levels, and the others add nothing
       table <- numeric(length(value$texts))
-      ends <- vapply(columns[places[same]], `[[`, "", "ends")
-      table[match(ends, value$texts)] <- weights[places[same]]
+      table[match(vapply(columns[own], `[[`, "", "ends"), value$texts)] <- weights[own]
       total <- total + table[value$codes]
-      places <- places[!same]
-      next
     } else {
-      total <- total + design_column(column, values, rows) * weights[places[1]]
+      for (i in own) total <- total + design_column(columns[[i]], values, rows) * weights[i]
     }
-    places <- places[-1]
   }
   total
 }

@@ -30,22 +30,16 @@ combined_limits <- function(draws, x, estimates, level) {
   limits
 }
 
-# Quantiles of each column, a column for each probability.
+# Quantiles of each column, a column for each probability; NA where a draw is.
 draw_quantiles <- function(draws, probabilities) {
-  n <- nrow(draws)
-  place <- pmin(pmax((n + 1) * probabilities, 1), n)
+  place <- pmin(pmax((nrow(draws) + 1) * probabilities, 1), nrow(draws))
   low <- floor(place)
-  high <- pmin(low + 1, n)
-  at <- sort(unique(c(low, high)))
-  there <- which(!is.na(colSums(draws)))
-  found <- vapply(there, function(j) sort.int(draws[, j], partial = at)[at], numeric(length(at)))
-  found <- matrix(found, length(at))
-  quantiles <- matrix(NA_real_, ncol(draws), length(probabilities))
-  for (k in seq_along(probabilities)) {
-    from <- found[match(low[k], at), ]
-    quantiles[there, k] <- from + (place[k] - low[k]) * (found[match(high[k], at), ] - from)
+  high <- pmin(low + 1, nrow(draws))
+  one <- function(own) {
+    sorted <- if (anyNA(own)) NA_real_ else sort.int(own, partial = unique(c(low, high)))
+    sorted[low] + (place - low) * (sorted[high] - sorted[low])
   }
-  quantiles
+  matrix(apply(draws, 2, one), ncol(draws), byrow = TRUE)
 }
 
 draw_pvalues <- function(draws, estimates) {

@@ -28,15 +28,11 @@ NULL
 
 #' @rdname dp_estimate
 #' @export
-coef.dp_estimate <- function(object, ...) {
-  no_more(..., .harmless = "complete")
-  stamped(object$coefficients, object$seeded)
-}
+coef.dp_estimate <- strict(function(object, ...) stamped(object$coefficients, object$seeded), "complete")
 
 #' @rdname dp_estimate
 #' @export
-vcov.dp_estimate <- function(object, ...) {
-  no_more(..., .harmless = "complete")
+vcov.dp_estimate <- strict(function(object, ...) {
   names <- names(object$coefficients)
   if (length(names) > 1) {
     dpreg_stop("not_released", "vcov() is not released: this call released ", length(names), " estimates ",
@@ -44,55 +40,45 @@ vcov.dp_estimate <- function(object, ...) {
                "the standard errors.")
   }
   stamped(matrix(object$estimates$std.error^2, 1, 1, dimnames = list(names, names)), object$seeded)
-}
+}, "complete")
 
-#' @rdname dp_estimate
-#' @export
-confint.dp_estimate <- function(object, parm, level = 0.95, ...) {
-  no_more(...)
-  check_level(level)
+estimate_limits <- function(object, level) {
   estimate <- object$coefficients
+  error <- object$estimates$std.error
   tails <- c((1 - level) / 2, (1 + level) / 2)
-  limits <- if (!is.null(object$share_rows)) {
+  if (!is.null(object$share_rows)) {
     # About the share that two more rows of each kind would give (Agresti and Coull).
     centre <- (pmin(pmax(estimate, 0), 1) * object$share_rows + 2) / (object$share_rows + 4)
-    pmin(pmax(centre + outer(object$estimates$std.error, stats::qnorm(tails)), 0), 1)
-  } else if (!is.null(object$blocks)) {
-    estimate + outer(object$estimates$std.error, stats::qt(tails, max(object$blocks - 1, 1)))
-  } else if (is.null(object$lower)) {
-    estimate + outer(object$estimates$std.error, stats::qnorm(tails))
-  } else {
-    # Released ends, stretched to another level as normal ones would be.
-    stretch <- if (isTRUE(all.equal(level, object$level))) 1 else {
-      stats::qnorm(tails[2]) / stats::qnorm((1 + object$level) / 2)
-    }
-    stretched <- estimate + stretch * (cbind(object$lower, object$upper) - estimate)
-    pmin(pmax(stretched, object$ends[, 1]), object$ends[, 2])
+    return(pmin(pmax(centre + outer(error, stats::qnorm(tails)), 0), 1))
   }
-  dimnames(limits) <- list(names(estimate), percent_names(tails))
-  if (!missing(parm)) limits <- limits[check_parm(parm, rownames(limits)), , drop = FALSE]
-  stamped(limits, object$seeded)
+  if (is.null(object$lower) || !is.null(object$blocks)) return(estimate + outer(error, stats::qt(tails, estimate_degrees(object))))
+  # Released ends, stretched to another level as normal ones would be.
+  stretch <- if (isTRUE(all.equal(level, object$level))) 1 else {
+    stats::qnorm(tails[2]) / stats::qnorm((1 + object$level) / 2)
+  }
+  stretched <- estimate + stretch * (cbind(object$lower, object$upper) - estimate)
+  pmin(pmax(stretched, object$ends[, 1]), object$ends[, 2])
 }
+
+# Of a mean over blocks; of anything else the law is normal.
+estimate_degrees <- function(object) if (is.null(object$blocks)) Inf else max(object$blocks - 1, 1)
 
 #' @rdname dp_estimate
 #' @export
-print.dp_estimate <- function(x, digits = max(3L, getOption("digits") - 3L), level = 0.95, ...) {
-  no_more(..., .harmless = print_options)
-  estimate_heading(x)
+print.dp_estimate <- strict(function(x, digits = max(3L, getOption("digits") - 3L), level = 0.95, ...) {
+  heading(x)
   shown <- estimate_table(x, level)
   print(shown[setdiff(names(shown), c("se_sampling", "se_privacy"))], digits = digits,
         row.names = FALSE)
   cat("\n")
   print_cost(x)
-}
+}, print_options)
 
 #' @rdname dp_estimate
 #' @export
-summary.dp_estimate <- function(object, level = 0.95, full = FALSE, ...) {
-  no_more(...)
-  kept <- c("call", "statistic", "noise", "by", "column", "binning", "blocks", "complete_rows", "nobs",
-            "neighbors", "contributions", "eps", "delta", "budget", "privacy", "seeded", "notes", "severe", "screen", "page")
-  out <- object[intersect(kept, names(object))]
+summary.dp_estimate <- strict(function(object, level = 0.95, full = FALSE, ...) {
+  out <- unclass(object)
+  out$coefficients <- NULL
   out$estimates <- estimate_table(object, level)
   if (!is.null(object$sufficient)) {
     groups <- if (is.null(object$by)) "all" else unique(object$estimates[[object$by]])
@@ -105,49 +91,24 @@ summary.dp_estimate <- function(object, level = 0.95, full = FALSE, ...) {
     out$stretched <- "Intervals are stretched to this level as normal ones would be, and cut at the bounds."
   }
   structure(out, class = "summary.dp_estimate")
-}
+})
 
 #' @rdname dp_estimate
 #' @export
-print.summary.dp_estimate <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
-  no_more(..., .harmless = print_options)
-  estimate_heading(x)
-  if (!x$full) return(invisible(print_screen(x, digits)))
-  print(x$estimates, digits = digits, row.names = FALSE)
-  cat("\n")
-  if (!is.null(x$stretched)) paragraph("", x$stretched)
-  if (!is.null(x$sufficient)) {
-    cat("\nReleased sufficient statistics:\n")
-    print(x$sufficient, digits = digits)
-  }
-  cat("\n")
-  print_record(x)
-  invisible(x)
-}
-
-#' @rdname dp_estimate
-#' @export
-tidy.dp_estimate <- function(x, conf.int = FALSE, conf.level = 0.95, ...) {
-  no_more(...)
+tidy.dp_estimate <- strict(function(x, conf.int = FALSE, conf.level = 0.95, ...) {
   frame <- x$estimates
   frame$statistic <- frame$estimate / frame$std.error
-  degrees <- if (is.null(x$blocks)) Inf else max(x$blocks - 1, 1)
-  frame$p.value <- 2 * stats::pt(-abs(frame$statistic), degrees)
+  frame$p.value <- 2 * stats::pt(-abs(frame$statistic), estimate_degrees(x))
   frame <- frame[c(x$by, "term", "estimate", "std.error", "statistic", "p.value")]
-  if (conf.int) {
-    limits <- confint.dp_estimate(x, level = conf.level)
-    frame$conf.low <- unname(limits[, 1])
-    frame$conf.high <- unname(limits[, 2])
-  }
+  if (conf.int) frame[c("conf.low", "conf.high")] <- confint.dp_estimate(x, level = conf.level)
   as_table(frame, x$seeded)
-}
+})
 
 #' @rdname dp_estimate
 #' @export
-as.data.frame.dp_estimate <- function(x, row.names = NULL, optional = FALSE, ...) {
-  no_more(..., .harmless = "stringsAsFactors")
+as.data.frame.dp_estimate <- strict(function(x, row.names = NULL, optional = FALSE, ...) {
   stamped(x$estimates, x$seeded)
-}
+}, "stringsAsFactors")
 
 #' @rdname dp_estimate
 #' @exportS3Method knitr::knit_print
@@ -157,8 +118,7 @@ knit_print.dp_estimate <- function(x, digits = 4, ...) {
     x$seeded,
     knit_table(summary$estimates, paste0("Differentially private ", estimate_title(x), ", with ",
                                          100 * summary$level, "% intervals"), digits = digits),
-    knit_table(unstamped(x$budget)[c("step", "mechanism", "rows", "eps", "delta")], "Privacy budget"),
-    paste0(x$privacy, "\n")
+    knit_claim(x)
   )
 }
 
@@ -175,10 +135,4 @@ estimate_table <- function(x, level) {
 
 estimate_title <- function(x) {
   paste0(x$statistic, if (!is.null(x$column)) paste(" of", x$column), if (!is.null(x$by)) paste(" by", x$by))
-}
-
-estimate_heading <- function(x) {
-  if (isTRUE(x$seeded)) cat("*** ", stamp, " ***\n", sep = "")
-  cat("Differentially private ", estimate_title(x), "\n\n", sep = "")
-  print_call(x$call)
 }

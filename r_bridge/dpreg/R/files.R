@@ -3,7 +3,8 @@
 #' `dp_save()` writes a result to a JSON file that R and Python read alike; `saveRDS()` keeps it for R
 #' alone. `dp_load()` reads what either language wrote, and runs no code from it. `dp_report()` writes one HTML
 #' page about a result, for its signatory and its readers: what was released, what it cost, and what the
-#' numbers mean.
+#' numbers mean. What `saveRDS()` kept in an earlier version lacks what results hold since then;
+#' `dp_load(dp_save(old, "old.json"))` makes it anew.
 #'
 #' @param object A result of [dp_select()], [dp_ols()], [dp_glm()], [dp_mean()] and its like, or [sample_aggregate()].
 #' @param path The file's path. An earlier file there is replaced, at the end and as a whole. A result is not saved
@@ -18,8 +19,7 @@
 #' dp_save(fit, file)
 #' all.equal(coef(dp_load(file)), coef(fit))
 #' @export
-dp_save <- function(object, path, ...) {
-  no_more(...)
+dp_save <- strict(function(object, path, ...) {
   json <- result_text(object)
   path <- file_path(path)
   # Also in Python, by sources/files.py: dp_save() needs none.
@@ -32,29 +32,25 @@ dp_save <- function(object, path, ...) {
   writeLines(json, near, useBytes = TRUE)
   if (!file.rename(near, path)) dpreg_stop("data_error", "no file can be written at ", quoted(path), ".")
   invisible(path)
-}
+})
 
 #' @rdname dp_save
 #' @export
-dp_load <- function(path, ...) {
-  no_more(...)
+dp_load <- strict(function(path, ...) {
   told <- python_call("read", list(path = file_path(path)))
   translation <- if (!is.null(told$formula)) translation_of(told$formula)
-  family <- told$kind %in% c("glm", "glm-selection")
-  if (family) translation <- saved_model(translation, told$offset, told$trials)
+  if (told$kind %in% c("glm", "glm-selection")) translation <- saved_model(translation, told$offset, told$trials)
   view <- python_call("result", list(text = told$json), translation = translation)
   make <- switch(told$kind, glm = new_glm, selection = , `glm-selection` = new_selection, regression = new_regression, new_estimate)
   make(view, translation, released_call(told$call, translation))
-}
+})
 
 #' @rdname dp_save
 #' @export
-dp_report <- function(object, path, ...) {
-  no_more(...)
-  json <- result_text(object)
-  python_call("report", list(result = json, path = file_path(path)))
+dp_report <- strict(function(object, path, ...) {
+  python_call("report", list(result = result_text(object), path = file_path(path)))
   invisible(path)
-}
+})
 
 result_text <- function(object) {
   if (!inherits(object, "dp_result")) {

@@ -100,13 +100,16 @@ function_name <- function(e) {
 
 # bs() without Boundary.knots has those that the schema declares.
 with_boundary <- function(variable, bounds) {
-  if (!is.call(variable) || !identical(without_package(variable)[[1]], quote(bs))) return(variable)
+  if (!calls(variable, "bs")) return(variable)
   x <- variable[["x"]] %||% variable[[min(2, length(variable))]]
   if (!is.null(variable$Boundary.knots) || !is.name(x)) return(variable)
   declared <- bounds(as.character(x))
   if (is.numeric(declared) && length(declared) == 2) variable$Boundary.knots <- declared
   variable
 }
+
+# Whether an expression calls this function, base::f or f.
+calls <- function(e, name) is.call(e) && identical(without_package(e)[[1]], as.name(name))
 
 without_package <- function(call) {
   if (is.call(call[[1]])) call[[1]] <- call[[1]][[3]]
@@ -115,19 +118,12 @@ without_package <- function(call) {
 
 # Columns whose levels the formula itself writes down.
 columns_with_levels <- function(variable) {
-  if (!is.call(variable)) return(NULL)
-  call <- without_package(variable)
-  name <- call[[1]]
-  if (!identical(name, quote(factor)) || length(call) < 3) return(NULL)
-  all.vars(call[[2]])
+  if (calls(variable, "factor") && length(variable) > 2) all.vars(variable[[2]])
 }
 
 # The shortest decimal that is this number.
 python_number <- function(x) {
   if (is.na(x) || is.infinite(x)) return("nan")
-  for (digits in 15:17) {
-    text <- format(as.double(x), digits = digits, scientific = abs(x) >= 1e15, trim = TRUE)
-    if (as.double(text) == x) return(text)
-  }
-  text
+  texts <- vapply(15:17, function(digits) format(as.double(x), digits = digits, scientific = abs(x) >= 1e15, trim = TRUE), "")
+  texts[as.double(texts) == x][1]
 }

@@ -90,9 +90,8 @@ family_makers <- c(binomial = "Binomial", poisson = "Poisson", quasipoisson = "Q
 # The call with its offset, and with exposure and trials in its family, as they were read.
 with_added <- function(call, added, name) {
   if (!is.null(added$offset)) call["offset"] <- added["offset"]
-  own <- added[intersect(c("exposure", "trials"), names(added))]
   flat <- c("exposure", "trials", "response_cap")
-  own <- c(own, if (!is.null(call$response_cap)) list(response_cap = call$response_cap))
+  own <- c(added[intersect(flat, names(added))], Filter(Negate(is.null), as.list(call)["response_cap"]))
   if (!length(own)) return(call)
   family <- call$family
   made <- is.call(family) && is.name(family[[1]]) && as.character(family[[1]]) %in% family_makers
@@ -107,7 +106,8 @@ new_glm <- function(view, translation, call) {
   fit <- new_regression(view, translation, with_added(call, translation$added, view$family))
   fit$formula <- add_offsets(fit$formula, translation$in_formula)
   fit["trials"] <- list(if (!is.null(translation$added$trials)) label_of(translation$added$trials))
-  fit$design$offset <- offset_recipe(translation$offset)
+  offset <- translation$offset
+  if (!is.null(offset)) fit$design$offset <- list(variables = stats::setNames(list(offset), label_of(offset)))
   structure(fit, class = c("dp_glm", "dp_ols", "dp_result"))
 }
 
@@ -139,6 +139,4 @@ family_name <- function(family) {
 }
 
 # The family, made anew: a fit holds its name, and no function.
-made_family <- function(fit) {
-  switch(fit$family, binomial = stats::binomial(), poisson = stats::poisson(), quasipoisson = stats::quasipoisson())
-}
+made_family <- function(fit) getExportedValue("stats", fit$family)()

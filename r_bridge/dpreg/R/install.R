@@ -2,10 +2,8 @@
 
 #' @rdname dpreg_available
 #' @export
-install_dpreg <- function(from, extras = "arrow", envname = "r-dpreg", python = NULL,
-                          index_url = NULL, quiet = FALSE, ...) {
-  no_more(...)
-  need_reticulate()
+install_dpreg <- strict(function(from, extras = "arrow", envname = "r-dpreg", python = NULL,
+                                 index_url = NULL, quiet = FALSE, ...) {
   extras <- known_extras(extras)
   if (missing(from) || !is_name(from)) {
     dpreg_stop("argument_error", "from must be a text: the folder of dpreg's Python source, or a wheel.")
@@ -58,7 +56,7 @@ install_dpreg <- function(from, extras = "arrow", envname = "r-dpreg", python = 
       if (length(elsewhere)) paste0(" Unset ", elsewhere[1], ", which names another Python."),
       if (length(elsewhere) || reticulate::py_available()) " Restart R to use it.")
   invisible(path)
-}
+})
 
 # Later releases of rpy2-rinterface use a function of R that came with 4.5.
 rpy2_requirement <- function(version = getRversion()) {

@@ -67,21 +67,19 @@ new_ledger <- function(view, path, analyst, read_only = FALSE, witness = NULL) {
 
 #' @rdname dp_ledger
 #' @export
-verify_ledger <- function(ledger, head = NULL, ...) {
-  no_more(...)
+verify_ledger <- strict(function(ledger, head = NULL, ...) {
   python_call("verify_ledger", list(path = ledger_places(ledger), head = head))
-}
+})
 
 #' @rdname dp_ledger
 #' @export
-adopt_ledger <- function(ledger, reason, witness = NULL, ...) {
-  no_more(...)
+adopt_ledger <- strict(function(ledger, reason, witness = NULL, ...) {
   path <- ledger_path(ledger)
   kept <- if (inherits(ledger, "dp_ledger")) unclass(ledger)
   witness <- witness_path(witness %||% kept$witness)
   arguments <- list(path = path, reason = reason, witness = witness)
   new_ledger(python_call("adopt_ledger", arguments), path, kept$analyst, witness = witness)
-}
+})
 
 # What a ledger tells is read from the account whenever it is asked for: what was told once would soon be wrong.
 ledger_facts <- c("cap", "spent", "remaining", "caps", "entries", "head")
@@ -92,27 +90,23 @@ ledger_now <- function(x) unclass(dp_ledger(x, witness = unclass(x)$witness, rea
 `$.dp_ledger` <- function(x, name) (if (name %in% ledger_facts) ledger_now(x) else unclass(x))[[name]]
 
 #' @export
-`[[.dp_ledger` <- function(x, i, ...) {
-  no_more(..., .harmless = "exact")
+`[[.dp_ledger` <- strict(function(x, i, ...) {
   told <- unclass(x)
   name <- if (is.numeric(i)) names(told)[i] else i
   (if (name %in% ledger_facts) ledger_now(x) else told)[[name]]
-}
+}, "exact")
 
 #' @rdname dp_ledger
 #' @param x A ledger.
 #' @param row.names,optional,stringsAsFactors Not used.
 #' @export
-as.data.frame.dp_ledger <- function(x, row.names = NULL, optional = FALSE, ..., stringsAsFactors = FALSE) {
-  no_more(...)
+as.data.frame.dp_ledger <- strict(function(x, row.names = NULL, optional = FALSE, ..., stringsAsFactors = FALSE) {
   x$entries
-}
+})
 
 #' @export
-print.dp_ledger <- function(x, ...) {
-  no_more(..., .harmless = print_options)
-  reached <- is_address(x$path) || file.exists(x$path)
-  now <- if (reached) tryCatch(ledger_now(x), dpreg_python_missing = function(cond) NULL)
+print.dp_ledger <- strict(function(x, ...) {
+  now <- if (is_address(x$path) || file.exists(x$path)) tryCatch(ledger_now(x), dpreg_python_missing = function(cond) NULL)
   if (is.null(now)) cat("(As it was when it was opened: the account cannot be read now.)\n")
   now <- now %||% unclass(x)
   line <- function(pair) paste0("eps = ", pair[["eps"]], ", delta = ", pair[["delta"]])
@@ -123,27 +117,19 @@ print.dp_ledger <- function(x, ...) {
   shown <- now$entries[c("what", "eps", "delta", "when", if (any(nzchar(now$entries$analyst))) "analyst")]
   if (nrow(shown)) print(shown, row.names = FALSE)
   invisible(x)
-}
+}, print_options)
 
 # What Python opens: a file's path or a server's address.
-ledger_path <- function(budget) {
-  if (inherits(budget, "dp_ledger")) return(the$addresses[[budget$path]] %||% budget$path)
-  if (!is.character(budget) || length(budget) != 1 || is.na(budget)) {
-    dpreg_stop("budget_error", "a ledger is an object of dp_ledger(), or the path of its file.")
-  }
-  if (is_address(budget)) {
-    check_text(budget, "the ledger's address")
-    return(budget)
-  }
-  path_text(budget, "the ledger's path")
+ledger_path <- function(budget, else_say = "a ledger is an object of dp_ledger(), or the path of its file.") {
+  place <- if (inherits(budget, "dp_ledger")) budget$path else budget
+  if (!is_name(place)) dpreg_stop("budget_error", else_say)
+  check_text(place, "the ledger's path")
+  place <- the$addresses[[place]] %||% place
+  if (is_address(place)) place else path.expand(place)
 }
 
 witness_path <- function(witness) {
-  if (is.null(witness)) return(NULL)
-  if (!is.character(witness) || length(witness) != 1 || is.na(witness)) {
-    dpreg_stop("budget_error", "witness must be the path of a file, or the address of a PostgreSQL database.")
-  }
-  ledger_path(the$addresses[[witness]] %||% witness)
+  if (!is.null(witness)) ledger_path(witness, "witness must be the path of a file, or the address of a PostgreSQL database.")
 }
 
 # The ledger's place, with its witness's if it has one.
@@ -157,11 +143,11 @@ is_address <- function(path) grepl("^postgres(ql)?://", path)
 # The arguments of a call with its ledger as Python opens it, charged on the account of whoever asks.
 with_ledger <- function(arguments) {
   if (is.null(arguments$budget)) return(arguments)
-  if (is.null(arguments$analyst) && inherits(arguments$budget, "dp_ledger")) {
-    arguments$analyst <- arguments$budget$analyst
-  }
-  if (inherits(arguments$budget, "dp_ledger") && isTRUE(arguments$budget$read_only)) {
-    dpreg_stop("budget_error", "this ledger was opened with read_only = TRUE: it cannot be charged.")
+  if (inherits(arguments$budget, "dp_ledger")) {
+    arguments$analyst <- arguments$analyst %||% arguments$budget$analyst
+    if (isTRUE(arguments$budget$read_only)) {
+      dpreg_stop("budget_error", "this ledger was opened with read_only = TRUE: it cannot be charged.")
+    }
   }
   arguments$budget <- ledger_places(arguments$budget)
   arguments

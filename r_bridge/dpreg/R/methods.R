@@ -50,52 +50,42 @@ NULL
 
 #' @rdname dp_result
 #' @export
-coef.dp_result <- function(object, ...) {
-  no_more(..., .harmless = "complete")
+coef.dp_result <- strict(function(object, ...) {
   stamped(fitted_part(object, "coef()")$coefficients, object$seeded)
-}
+}, "complete")
 
 #' @rdname dp_result
 #' @export
-vcov.dp_result <- function(object, ...) {
-  no_more(..., .harmless = "complete")
+vcov.dp_result <- strict(function(object, ...) {
   fit <- fitted_part(object, "vcov()")
   refuse_given(fit, "vcov()")
   stamped(fit$vcov, object$seeded)
-}
+}, "complete")
 
 #' @rdname dp_result
 #' @export
-confint.dp_result <- function(object, parm, level = 0.95, ...) {
-  no_more(...)
-  fit <- fitted_part(object, "confint()")
+confint.dp_result <- strict(function(object, parm, level = 0.95, ...) {
+  estimates <- inherits(object, "dp_estimate")
+  fit <- if (estimates) object else fitted_part(object, "confint()")
   check_level(level)
-  tails <- c((1 - level) / 2, (1 + level) / 2)
-  limits <- if (length(fit$conditional)) {
-    conditional_law(fit, level)$limits
-  } else if (is.null(fit$interval_draws)) {
-    half <- half_widths(fit, std_errors(fit), diag(as.matrix(fit$privacy_vcov %||% fit$vcov)), own_level(fit, level))
-    fit$coefficients + outer(half, c(-1, 1))
-  } else {
-    draw_limits(unname(fit$interval_draws), fit$coefficients, level)
-  }
-  dimnames(limits) <- list(names(fit$coefficients), percent_names(tails))
+  limits <- if (estimates) estimate_limits(fit, level) else coefficient_limits(fit, level)
+  dimnames(limits) <- list(names(fit$coefficients), percent_names(c((1 - level) / 2, (1 + level) / 2)))
   if (!missing(parm)) limits <- limits[check_parm(parm, rownames(limits)), , drop = FALSE]
   stamped(limits, object$seeded)
-}
+})
 
-# Names or numbers of what there is.
+#' @rdname dp_estimate
+#' @export
+confint.dp_estimate <- confint.dp_result
+
+# The places of what is asked for by names or numbers.
 check_parm <- function(parm, names) {
-  if (is.character(parm) || is.factor(parm)) {
-    unknown <- setdiff(as.character(parm), names)
-    parm <- as.character(parm)
-  } else {
-    unknown <- if (is.numeric(parm)) parm[is.na(parm) | abs(parm) > length(names)] else character()
+  if (is.factor(parm)) parm <- as.character(parm)
+  places <- stats::setNames(seq_along(names), names)[parm]
+  if (anyNA(places)) {
+    dpreg_stop("argument_error", "parm: there is no ", listed(parm[is.na(places)]), "; there are ", listed(names), ".")
   }
-  if (length(unknown)) {
-    dpreg_stop("argument_error", "parm: there is no ", listed(unknown), "; there are ", listed(names), ".")
-  }
-  parm
+  places
 }
 
 percent_names <- function(tails) {
@@ -115,21 +105,19 @@ std_errors <- function(fit) {
 
 #' @rdname dp_result
 #' @export
-formula.dp_result <- function(x, which = c("selected", "full"), ...) {
-  no_more(...)
+formula.dp_result <- strict(function(x, which = c("selected", "full"), ...) {
   which <- match.arg(which)
   if (which == "full" || is.null(x$selected_formula)) x$formula else x$selected_formula
-}
+})
 
 #' @rdname dp_result
 #' @export
-terms.dp_result <- function(x, ...) {
-  no_more(...)
+terms.dp_result <- strict(function(x, ...) {
   fit <- if (inherits(x, "dp_ols")) x else x$regression
   made <- stats::terms(stats::formula(x))
   if (!is.null(fit)) attr(made, "dataClasses") <- data_classes(fit, made)
   made
-}
+})
 
 # What model.frame() would note of each variable; of the fit's own, no rows are needed for it.
 data_classes <- function(fit, terms) {
@@ -152,67 +140,51 @@ data_classes <- function(fit, terms) {
 
 #' @rdname dp_result
 #' @export
-labels.dp_result <- function(object, ...) {
-  no_more(...)
-  attr(stats::terms(object), "term.labels")
-}
+labels.dp_result <- strict(function(object, ...) attr(stats::terms(object), "term.labels"))
 
 #' @rdname dp_result
 #' @export
-variable.names.dp_result <- function(object, ...) {
-  no_more(..., .harmless = "full")
+variable.names.dp_result <- strict(function(object, ...) {
   names(fitted_part(object, "variable.names()")$coefficients)
-}
+}, "full")
 
 #' @rdname dp_result
 #' @export
-weights.dp_result <- function(object, ...) {
-  no_more(..., .harmless = "type")
-  NULL
-}
+weights.dp_result <- strict(function(object, ...) NULL, "type")
 
 #' @rdname dp_result
 #' @export
-family.dp_result <- function(object, ...) {
-  no_more(...)
+family.dp_result <- strict(function(object, ...) {
   fit <- fitted_part(object, "family()")
   if (inherits(fit, "dp_glm")) made_family(fit) else stats::gaussian()
-}
+})
 
 #' @rdname dp_result
 #' @export
-format.dp_result <- function(x, ...) {
-  no_more(..., .harmless = c("digits", "width"))
+format.dp_result <- strict(function(x, ...) {
   what <- if (inherits(x, "dp_estimate")) x$statistic else deparse1(stats::formula(x))
   paste0("<", class(x)[1], ": ", what, ", ", cost(x), if (isTRUE(x$seeded)) paste0("; ", stamp), ">")
-}
+}, c("digits", "width"))
 
 #' @rdname dp_result
 #' @export
-toString.dp_result <- function(x, ...) {
-  no_more(..., .harmless = "collapse")
-  format.dp_result(x)
-}
+toString.dp_result <- strict(function(x, ...) format.dp_result(x), "collapse")
 
 #' @rdname dp_result
 #' @param data A data frame of the analyst's own, for the model matrix of its rows.
 #' @export
-model.matrix.dp_result <- function(object, data = NULL, ...) {
-  no_more(...)
+model.matrix.dp_result <- strict(function(object, data = NULL, ...) {
   fit <- fitted_part(object, "model.matrix()")
   if (is.null(data)) refuse_release("model.matrix()", "it would hold the rows. Give a data frame of your own as data")
   data <- as_newdata(data)
   x <- design_matrix(fit, data)
   dimnames(x) <- list(row.names(data), names(fit$coefficients))
   x
-}
+})
 
 #' @rdname dp_result
 #' @export
-nobs.dp_result <- function(object, ...) {
-  no_more(..., .harmless = "use.fallback")
-  rows_used(object)
-}
+nobs.dp_result <- strict(function(object, ...) rows_used(object), "use.fallback")
 
 # How many rows a fit has used, by the noisy count that it released: the public number counts incomplete ones, too.
 rows_used <- function(object) {
@@ -224,17 +196,11 @@ rows_used <- function(object) {
 
 #' @rdname dp_result
 #' @export
-sigma.dp_result <- function(object, ...) {
-  no_more(..., .harmless = "use.fallback")
-  fitted_part(object, "sigma()")$sigma %||% NA_real_
-}
+sigma.dp_result <- strict(function(object, ...) fitted_part(object, "sigma()")$sigma %||% NA_real_, "use.fallback")
 
 #' @rdname dp_result
 #' @export
-df.residual.dp_result <- function(object, ...) {
-  no_more(...)
-  fitted_part(object, "df.residual()")$df.residual %||% NA_real_
-}
+df.residual.dp_result <- strict(function(object, ...) fitted_part(object, "df.residual()")$df.residual %||% NA_real_)
 
 #' @rdname dp_result
 #' @export

@@ -5,10 +5,12 @@
 
 added_names <- c("offset", "exposure", "trials")
 
-# glm()'s response of successes and failures, cbind(won, played - won), is won out of trials = played.
-parted_response <- function(formula, added) {
+# The formula and what is added to it of a call's columns. glm()'s response of successes and failures,
+# cbind(won, played - won), is won out of trials = played.
+parted_response <- function(formula, asked, columns) {
+  added <- if (!is.null(asked$added)) asked$added(columns)
   left <- if (inherits(formula, "formula") && length(formula) == 3) formula[[2]]
-  if (!is.call(left) || !identical(left[[1]], quote(cbind))) return(list(formula = formula, added = added))
+  if (is.null(added) || !is.call(left) || !identical(left[[1]], quote(cbind))) return(list(formula = formula, added = added))
   failures <- if (length(left) == 3) left[[3]]
   if (!is.call(failures) || !identical(failures[[1]], quote(`-`)) || length(failures) != 3 ||
       !identical(failures[[3]], left[[2]]) || !(is.null(added$trials) || identical(added$trials, failures[[2]]))) {
@@ -60,23 +62,16 @@ with_offset <- function(translation, added, data) {
   translation["in_formula"] <- list(added$formula)
   translation$added <- Filter(Negate(is.null), added[added_names])
   code_of <- function(e) codes_of(list(e), label_of(e), data)
-  translation$sent <- list()
-  if (!is.null(added$exposure)) translation$sent$exposure <- code_of(added$exposure)
-  if (!is.null(added$trials)) {
-    translation$sent$trials <- code_of(added$trials)
-    translation$columns <- unique(c(translation$columns, all.vars(added$trials)))
-  }
-  if (length(parts)) {
-    expression <- Reduce(function(a, b) call("+", a, b), parts)
-    translation$sent$offset <- code_of(expression)
-  } else if (!is.null(added$exposure)) {
-    expression <- call("log", added$exposure)
-  } else {
-    return(translation)
-  }
+  translation$sent <- lapply(translation$added[names(translation$added) != "offset"], code_of)
+  translation$columns <- unique(c(translation$columns, all.vars(added$trials)))
+  expression <- if (length(parts)) {
+    Reduce(function(a, b) call("+", a, b), parts)
+  } else if (!is.null(added$exposure)) call("log", added$exposure)
+  if (is.null(expression)) return(translation)
   code <- code_of(expression)
-  translation$offset <- list(code = code, label = label_of(expression), expression = expression)
-  translation$labels <- c(translation$labels, stats::setNames(translation$offset$label, code))
+  if (length(parts)) translation$sent$offset <- code
+  translation$offset <- expression
+  translation$labels <- c(translation$labels, stats::setNames(label_of(expression), code))
   translation$columns <- unique(c(translation$columns, all.vars(expression)))
   translation
 }
@@ -86,9 +81,8 @@ with_offset <- function(translation, added, data) {
 saved_model <- function(translation, offset, trials) {
   if (!is.null(trials)) translation$added <- list(trials = str2lang(trials))
   if (!is.null(offset)) {
-    expression <- str2lang(offset$text)
-    translation$offset <- list(code = offset$code, label = label_of(expression), expression = expression)
-    translation$in_formula <- list(call("offset", expression))
+    translation$offset <- str2lang(offset)
+    translation$in_formula <- list(call("offset", translation$offset))
   }
   number <- translation$expressions[[translation$response]]
   if (is.call(number) && identical(number[[1]], quote(I)) && identical(number[[2]][1:2], quote(`*`(1))[1:2])) {
@@ -98,21 +92,6 @@ saved_model <- function(translation, offset, trials) {
     names(translation$expressions)[place] <- translation$response <- label_of(truth)
   }
   translation
-}
-
-# The offset's column, as a recipe for new rows.
-offset_recipe <- function(offset) {
-  if (is.null(offset)) return(NULL)
-  label <- offset$label
-  list(columns = list(list(term = label, labels = label, ends = "")), variables = stats::setNames(list(offset$expression), label))
-}
-
-# What the offset adds to the linear predictors of new rows.
-offset_part <- function(fit, newdata) {
-  recipe <- fit$design$offset
-  rows <- .row_names_info(newdata, 2L)
-  if (is.null(recipe)) return(numeric(rows))
-  design_column(recipe$columns[[1]], design_values(recipe, newdata, fit$schema), rows)
 }
 
 # What the offset() terms of a formula compute, by their labels.

@@ -91,18 +91,15 @@ family_of <- function(asked) {
 }
 
 #' @export
-print.dp_method <- function(x, ...) {
-  no_more(..., .harmless = print_options)
-  cat("<method ", x$name, options_text(unclass(x)[-1]), ">\n", sep = "")
+print.dp_method <- strict(function(x, ...) {
+  family <- inherits(x, "dp_family")
+  options <- if (family) c(x$columns, if (!is.null(x$cap)) list(response_cap = x$cap)) else unclass(x)[-1]
+  cat("<", if (family) "family " else "method ", x$name, options_text(options), ">\n", sep = "")
   invisible(x)
-}
+}, print_options)
 
 #' @export
-print.dp_family <- function(x, ...) {
-  no_more(..., .harmless = print_options)
-  cat("<family ", x$name, options_text(c(x$columns, if (!is.null(x$cap)) list(response_cap = x$cap))), ">\n", sep = "")
-  invisible(x)
-}
+print.dp_family <- print.dp_method
 
 options_text <- function(options) {
   if (!length(options)) return("")

@@ -64,8 +64,7 @@ schema_rows <- function(fit, names) {
 
 #' @rdname other_packages
 #' @exportS3Method ggplot2::autoplot
-autoplot.dp_result <- function(object, level = 0.95, ...) {
-  no_more(...)
+autoplot.dp_result <- strict(function(object, level = 0.95, ...) {
   fit <- fitted_part(object, "autoplot()")
   frame <- slopes(fit, level)
   frame$term <- factor(frame$term, rev(frame$term))
@@ -78,45 +77,34 @@ autoplot.dp_result <- function(object, level = 0.95, ...) {
       x = slope_unit(fit), y = NULL,
       caption = paste0(if (isTRUE(object$seeded)) paste0(stamp, "; "), cost(object))
     )
-}
+})
 
 #' @rdname other_packages
 #' @exportS3Method xtable::xtable
-xtable.dp_result <- function(x, caption = NULL, label = NULL, align = NULL, digits = NULL, display = NULL,
-                             auto = FALSE, ...) {
-  no_more(...)
-  table <- as.data.frame(coefficient_table(fitted_part(x, "xtable()")), optional = TRUE)
-  tabulated(table, x, caption, label, align, digits %||% c(0, 4, 4, 2, 4), display, auto)
-}
-
-# The table of a summary, and that of released estimates.
-#' @rdname other_packages
-#' @exportS3Method xtable::xtable
-xtable.summary.dp_result <- function(x, caption = NULL, label = NULL, align = NULL, digits = NULL, display = NULL,
-                                     auto = FALSE, ...) {
-  no_more(...)
-  if (is.null(x$coefficients)) refuse_release("xtable()", "this call had fit = NULL, and fitted nothing")
-  digits <- digits %||% c(0, 4, 4, 2, 4, rep(4, ncol(x$coefficients) - 4))
-  tabulated(as.data.frame(x$coefficients, optional = TRUE), x, caption, label, align, digits, display, auto)
-}
-
-#' @rdname other_packages
-#' @exportS3Method xtable::xtable
-xtable.dp_estimate <- function(x, caption = NULL, label = NULL, align = NULL, digits = NULL, display = NULL,
-                               auto = FALSE, ...) {
-  no_more(...)
-  tabulated(estimate_table(x, 0.95), x, caption, label, align, digits, display, auto)
-}
-
-tabulated <- function(table, x, caption, label, align, digits, display, auto) {
+xtable.dp_result <- strict(function(x, caption = NULL, label = NULL, align = NULL, digits = NULL, display = NULL,
+                                    auto = FALSE, ...) {
+  table <- if (inherits(x, "dp_estimate")) {
+    estimate_table(x, 0.95)
+  } else if (!inherits(x, "summary.dp_result")) {
+    coefficient_table(fitted_part(x, "xtable()"))
+  } else {
+    x$coefficients %||% refuse_release("xtable()", "this call had fit = NULL, and fitted nothing")
+  }
+  if (is.matrix(table)) digits <- digits %||% c(0, 4, 4, 2, rep(4, ncol(table) - 3))
   caption <- caption %||% paste0(if (isTRUE(x$seeded)) paste0(stamp, ". "), cost(x))
-  xtable::xtable(table, caption = caption, label = label, align = align, digits = digits, display = display, auto = auto)
-}
+  xtable::xtable(as.data.frame(table, optional = TRUE), caption = caption, label = label, align = align, digits = digits,
+                 display = display, auto = auto)
+})
+
+#' @rdname other_packages
+#' @exportS3Method xtable::xtable
+xtable.summary.dp_result <- xtable.dp_result
+
+#' @rdname other_packages
+#' @exportS3Method xtable::xtable
+xtable.dp_estimate <- xtable.dp_result
 
 # car asks for the rows' model matrix; the tests are those of anova().
 #' @rdname other_packages
 #' @exportS3Method car::Anova
-Anova.dp_result <- function(mod, ...) {
-  no_more(...)
-  anova.dp_result(mod)
-}
+Anova.dp_result <- strict(function(mod, ...) anova.dp_result(mod))

@@ -14,8 +14,7 @@ get_statistic.dp_result <- function(x, ...) {
 #' @param ci The level of the intervals.
 #' @param exponentiate Give exp of the coefficients, odds ratios or ratios of rates?
 #' @exportS3Method parameters::model_parameters
-model_parameters.dp_result <- function(model, ci = 0.95, exponentiate = FALSE, ...) {
-  no_more(...)
+model_parameters.dp_result <- strict(function(model, ci = 0.95, exponentiate = FALSE, ...) {
   frame <- unstamped(as.data.frame(tidy.dp_result(model, conf.int = TRUE, conf.level = ci, type = "coefficients",
                                                   exponentiate = exponentiate)))
   # parameters gives standard errors on the scale of the estimates.
@@ -23,7 +22,7 @@ model_parameters.dp_result <- function(model, ci = 0.95, exponentiate = FALSE, .
   stamped(data.frame(Parameter = frame$term, Coefficient = frame$estimate, SE = frame$std.error, CI = ci,
                      CI_low = frame$conf.low, CI_high = frame$conf.high, z = frame$statistic, p = frame$p.value),
           model$seeded)
-}
+})
 
 #' @rdname other_packages
 #' @exportS3Method parameters::p_value

@@ -1,80 +1,41 @@
 # Methods of packages that would go back to the rows: what was released in their place, or a refusal with the reason.
 
+in_place_of_rows <- "emmeans() averages over a grid of the schema's levels, and predict() takes rows that you may see"
+
 #' @rdname other_packages
 #' @param mod A result of [dp_select()], [dp_ols()] or [dp_glm()].
 #' @param focal.predictors Handed over by effects.
 #' @exportS3Method effects::Effect
 Effect.dp_result <- function(focal.predictors, mod, ...) {
-  refuse_release("an effect display of the package effects", paste(
-    "it averages over the rows, and matches levels by the rows. emmeans() averages over a grid of the schema's levels, and",
-    "predict() takes rows that you may see"
-  ))
+  refuse_release("an effect display of the package effects", paste("it averages over the rows, and matches levels by the rows.",
+                                                                   in_place_of_rows))
 }
 
 # insight would look for the rows in the call's data; ggeffects and performance ask it.
 #' @rdname other_packages
 #' @exportS3Method insight::get_data
 get_data.dp_result <- function(x, ...) {
-  refuse_release("insight::get_data()", paste(
-    "it would hold the rows, which this package asks for them. emmeans() averages over a grid of the schema's levels, and",
-    "predict() takes rows that you may see"
-  ))
+  refuse_release("insight::get_data()", paste("it would hold the rows, which this package asks for them.", in_place_of_rows))
 }
 
 #' @rdname other_packages
 #' @exportS3Method performance::r2
-r2.dp_result <- function(model, ...) {
-  no_more(..., .harmless = c("verbose", "model_info"))
+r2.dp_result <- strict(function(model, ...) {
   fit <- fitted_part(model, "r2()")
   if (is.null(fit$r.squared)) {
     refuse_release("r2()", "this fit has released no R-squared")
   }
   structure(list(R2 = c(R2 = fit$r.squared)), class = "r2_generic")
-}
+}, c("verbose", "model_info"))
 
 #' @exportS3Method performance::model_performance
-model_performance.dp_result <- function(model, ...) {
-  no_more(..., .harmless = "verbose")
+model_performance.dp_result <- strict(function(model, ...) {
   fit <- fitted_part(model, "model_performance()")
   told <- if (inherits(fit, "dp_glm")) list(Dispersion = fit$dispersion) else list(R2 = fit$r.squared, Sigma = fit$sigma)
   told <- Filter(Negate(is.null), told)
   if (!length(told)) refuse_release("model_performance()", "this fit has released no measure of fit")
   stamped(structure(data.frame(told), class = c("performance_model", "data.frame")), model$seeded)
-}
-
-#' @exportS3Method performance::check_model
-check_model.dp_result <- function(x, ...) refuse_release("check_model()", one_per_row)
-
-#' @exportS3Method performance::check_normality
-check_normality.dp_result <- function(x, ...) refuse_release("check_normality()", one_per_row)
-
-#' @exportS3Method performance::check_heteroscedasticity
-check_heteroscedasticity.dp_result <- function(x, ...) refuse_release("check_heteroscedasticity()", one_per_row)
-
-#' @exportS3Method performance::check_autocorrelation
-check_autocorrelation.dp_result <- function(x, ...) refuse_release("check_autocorrelation()", one_per_row)
-
-#' @exportS3Method performance::check_outliers
-check_outliers.dp_result <- function(x, ...) refuse_release("check_outliers()", one_per_row)
-
-#' @exportS3Method performance::check_predictions
-check_predictions.dp_result <- function(object, ...) refuse_release("check_predictions()", one_per_row)
-
-#' @exportS3Method performance::performance_mae
-performance_mae.dp_result <- function(model, ...) refuse_release("performance_mae()", one_per_row)
-
-#' @exportS3Method performance::check_overdispersion
-check_overdispersion.dp_result <- function(x, ...) {
-  refuse_release("check_overdispersion()", "it is an exact sum over the rows. glance() has the dispersion that was released")
-}
-
-#' @exportS3Method performance::check_collinearity
-check_collinearity.dp_result <- function(x, ...) {
-  refuse_release("check_collinearity()", paste(
-    "vcov() holds the noise beside the sampling error, and says nothing of the columns alone. The summary says what is",
-    "weakly determined"
-  ))
-}
+}, "verbose")
 
 # marginaleffects, which Debian lacks, takes these methods and an option with the names of classes, as its page on
 # extensions documents. Its averages over the rows are refused by get_data(); newdata is the analyst's own.

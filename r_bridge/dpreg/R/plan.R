@@ -66,9 +66,8 @@ plan_call <- function(asked, formula, like) {
   if (!is.null(formula)) {
     if (is.null(arguments$schema)) dpreg_stop("schema_error", "a plan with a formula needs a schema.")
     declared <- python_call("schema", arguments["schema"])
-    columns <- declared_columns(declared, if (!is.null(asked$added)) setdiff(all.vars(formula), "."))
-    parted <- list(formula = formula)
-    if (!is.null(asked$added)) parted <- parted_response(formula, asked$added(names(columns)))
+    columns <- empty_columns(union(names(declared), if (!is.null(asked$added)) setdiff(all.vars(formula), ".")))
+    parted <- parted_response(formula, asked, names(columns))
     translation <- translate_formula(parted$formula, columns, function(name) declared[[name]], parted$added)
     if (asked$verb == "dp_plan" && length(translation$in_formula)) {
       refuse_term(label_of(translation$in_formula[[1]]), "a plan has no offset")
@@ -82,29 +81,18 @@ plan_call <- function(asked, formula, like) {
   }
   arguments <- with_options(arguments)
   for (name in c("effects", "sd")) if (!is.null(arguments[[name]])) arguments[[name]] <- as.list(arguments[[name]])
-  view <- plan_view(sub("dp_", "", asked$verb), arguments, like, translation)
+  if (!is.null(like)) {
+    if (!is.data.frame(like)) dpreg_stop("argument_error", "like must be a data frame.")
+    if (is.null(translation)) dpreg_stop("argument_error", "like needs a formula and a schema.")
+    if (length(translation$derived)) dpreg_stop("argument_error", "like: make the bins of cut() beforehand.")
+  }
+  view <- python_call(sub("dp_", "", asked$verb), arguments, like, translation$columns, translation = translation)
   structure(c(list(call = public_call(asked$call)), view), class = "dp_plan")
-}
-
-# What Python plans, from rows like those to come where they are given.
-plan_view <- function(verb, arguments, like, translation) {
-  if (is.null(like)) return(python_call(verb, arguments, translation = translation))
-  if (!is.data.frame(like)) dpreg_stop("argument_error", "like must be a data frame.")
-  if (is.null(translation)) dpreg_stop("argument_error", "like needs a formula and a schema.")
-  if (length(translation$derived)) dpreg_stop("argument_error", "like: make the bins of cut() beforehand.")
-  python_call(verb, arguments, like, translation$columns, translation = translation)
-}
-
-# Columns without rows, of which a formula may be made.
-declared_columns <- function(declared, more = character()) {
-  names <- union(names(declared), more)
-  as.data.frame(stats::setNames(rep(list(numeric()), length(names)), names), optional = TRUE)
 }
 
 #' @rdname dp_plan
 #' @export
-print.dp_plan <- function(x, ...) {
-  no_more(..., .harmless = print_options)
+print.dp_plan <- strict(function(x, ...) {
   cat(x$text, "\n", sep = "")
   invisible(x)
-}
+}, print_options)

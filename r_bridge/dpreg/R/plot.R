@@ -28,17 +28,11 @@ plot.dp_result <- function(x, which = c("coefficients", "frequencies"), level = 
 
 plot_coefficients <- function(fit, level, main, xlab, sub, ...) {
   frame <- slopes(fit, level)
-  values <- frame$estimate
   limits <- as.matrix(frame[c("low", "high")])
-  place <- rev(seq_along(values))
   old <- wide_margin(frame$term)
   on.exit(graphics::par(old))
-  graphics::plot.default(values, place, xlim = range(0, limits, values, finite = TRUE),
-                         ylim = c(0.5, length(place) + 0.5), yaxt = "n", pch = 19, main = main,
-                         xlab = xlab %||% slope_unit(fit), ylab = "", sub = sub, ...)
-  graphics::axis(2, place, frame$term, las = 1)
-  sides <- graphics::par("usr") # an end may be infinite
-  graphics::segments(pmax(limits[, 1], sides[1]), place, pmin(limits[, 2], sides[2]), place)
+  interval_plot(frame$estimate, limits, frame$term, range(0, limits, frame$estimate, finite = TRUE), 1, main = main,
+                xlab = xlab %||% slope_unit(fit), sub = sub, ...)
   graphics::abline(v = 0, lty = 3)
 }
 

@@ -42,9 +42,10 @@ plot_density <- function(x, limits, level, sub, main, xlab, ...) {
                          las = 1, main = main, sub = sub, xlab = xlab %||% x$column, ylab = "", ...)
   graphics::title(ylab = label, line = 4)
   if (grouped) {
-    outline(edges, heights)
     groups <- unique(x$estimates[[x$by]])
     style <- line_style(seq_along(groups))
+    outlines <- rbind(0, heights[rep(seq_len(bins), each = 2), ], 0)
+    graphics::matlines(rep(edges, each = 2), outlines, col = style$col, lty = style$lty, lwd = 1.5)
     graphics::legend("topright", groups, title = x$by, bty = "n", col = style$col, lty = style$lty, lwd = 1.5)
   } else {
     graphics::rect(edges[-bins - 1], 0, edges[-1], heights, col = "grey85", border = "grey30")
@@ -52,14 +53,6 @@ plot_density <- function(x, limits, level, sub, main, xlab, ...) {
       middles <- (edges[-1] + edges[-bins - 1]) / 2
       graphics::segments(middles, pmax(bars[, 1], 0), middles, bars[, 2], lwd = 1.5)
     }
-  }
-}
-
-outline <- function(edges, heights) {
-  for (k in seq_len(ncol(heights))) {
-    style <- line_style(k)
-    graphics::lines(rep(edges, each = 2), c(0, rep(heights[, k], each = 2), 0), col = style$col,
-                    lty = style$lty, lwd = 1.5)
   }
 }
 
@@ -92,14 +85,9 @@ plot_estimates <- function(x, limits, sub, main, xlab, ...) {
   graphics::par(cex = 0.85, oma = c(1.5, 0, 3.5, 0), mai = c(0.5, min(wide, 0.5 * graphics::par("din")[1]), 0.1, 0.2),
                 mgp = c(1.8, 0.6, 0))
   for (own in panels) {
-    place <- rev(seq_along(own))
-    values <- unname(x$coefficients[own])
-    graphics::plot.default(values, place, xlim = range(limits[own, ], values, finite = TRUE),
-                           ylim = c(0.5, length(own) + 0.5), yaxt = "n", pch = 19, bty = "l", ylab = "",
-                           xlab = if (identical(own, panels[[length(panels)]])) xlab %||% "estimate" else "",
-                           ...)
-    graphics::axis(2, place, names[own], las = 1)
-    graphics::segments(limits[own, 1], place, limits[own, 2], place, lwd = 1.5)
+    last <- identical(own, panels[[length(panels)]])
+    interval_plot(unname(x$coefficients[own]), limits[own, , drop = FALSE], names[own], bty = "l",
+                  xlab = if (last) xlab %||% "estimate" else "", ...)
   }
   outer_title(main, sub)
 }

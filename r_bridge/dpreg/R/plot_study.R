@@ -31,36 +31,28 @@ plot.selection_study <- function(x, which = c("agreement", "rsquared", "frequenc
   switch(which,
     agreement = {
       frame <- x$agreement
-      frame$value <- frame[[reference]]
-      whose <- if (reference == "bic") "of BIC's choice" else "of the choice without noise"
-      pale <- if (reference == "bic") "same"
       frame$same <- as.double(frame$same.score.choice == frame$bic.choice)
-      plot_over_settings(frame, paste("chance", whose), c(0, 1), main, x$privacy, pale, ...)
+      whose <- if (reference == "bic") "of BIC's choice" else "of the choice without noise"
+      plot_over_settings(frame, reference, paste("chance", whose), c(0, 1), main, x$privacy,
+                         if (reference == "bic") "same", ...)
     },
-    rsquared = {
-      frame <- x$relative_rsquared
-      frame$value <- frame$relative
-      plot_over_settings(frame, "expected R-squared over BIC's", range(0, 1, frame$value, finite = TRUE),
-                         main, x$privacy, NULL, ...)
-    },
+    rsquared = plot_over_settings(x$relative_rsquared, "relative", "expected R-squared over BIC's",
+                                  range(0, 1, x$relative_rsquared$relative, finite = TRUE), main, x$privacy, ...),
     frequencies = plot_term_table(x, main),
     models = plot_models(x, setting, most, main, ...)
   )
   invisible(x)
 }
 
-plot_over_settings <- function(frame, ylab, ylim, main, privacy, pale, ...) {
+plot_over_settings <- function(frame, y, ylab, ylim, main, privacy, pale = NULL, ...) {
   numbers <- suppressWarnings(as.double(frame$penalty))
-  by_penalty <- length(unique(stats::na.omit(numbers))) > 1
-  if (by_penalty) {
+  if (length(unique(stats::na.omit(numbers))) > 1) {
     frame$penalty <- numbers
-    frame <- frame[!is.na(numbers), ]
+    line_panels(frame[!is.na(numbers), ], "penalty", y, "eps", "mechanism", "radius", "penalty for each column", ylab, ylim,
+                main, privacy, pale, ...)
   } else {
-    pale <- NULL
+    line_panels(frame, "eps", y, "penalty", "mechanism", "radius", "eps", ylab, ylim, main, privacy, ...)
   }
-  line_panels(frame, if (by_penalty) "penalty" else "eps", "value", if (by_penalty) "eps" else "penalty",
-              "mechanism", "radius", xlab = if (by_penalty) "penalty for each column" else "eps",
-              ylab = ylab, ylim = ylim, main = main, sub = privacy, pale = pale, ...)
 }
 
 # How settings are told apart, in as few words as will do.
@@ -70,32 +62,25 @@ setting_labels <- function(settings) {
   heads <- c(eps = "eps ", radius = "R ", penalty = "pen. ", mechanism = "")
   parts <- lapply(names(settings)[several], function(name) {
     values <- settings[[name]]
-    shown <- if (is.numeric(values)) format_each(values) else {
-      sub("permute-and-flip", "p&f", sub("\\.0$", "", values), fixed = FALSE)
-    }
-    paste0(heads[[name]], shown)
+    if (is.numeric(values)) values <- format_each(values)
+    paste0(heads[[name]], sub("permute-and-flip", "p&f", sub("\\.0$", "", values)))
   })
   do.call(paste, c(parts, sep = "\n"))
 }
 
-plot_term_table <- function(x, main, most = 16) {
-  values <- x$frequencies[, seq_len(min(ncol(x$frequencies), most)), drop = FALSE]
+plot_term_table <- function(x, main) {
+  values <- x$frequencies[rev(seq_len(nrow(x$frequencies))), seq_len(min(ncol(x$frequencies), 16)), drop = FALSE]
   labels <- setting_labels(x$settings)[seq_len(ncol(values))]
   deep <- max(lengths(strsplit(labels, "\n", fixed = TRUE)))
   old <- graphics::par(no.readonly = TRUE)
   on.exit(graphics::par(old))
   graphics::par(oma = c(0, 0, 3.5, 0), mar = c(2.5, min(2 + 0.55 * max(nchar(rownames(values))), 16),
                                                deep + 0.8, 1), las = 1)
-  p <- nrow(values)
-  graphics::image(seq_len(ncol(values)), seq_len(p), t(values[rev(seq_len(p)), , drop = FALSE]),
-                  zlim = c(0, 1), col = grDevices::grey(seq(1, 0.25, length.out = 101)), axes = FALSE,
-                  xlab = "", ylab = "")
-  graphics::axis(2, seq_len(p), rev(rownames(values)), tick = FALSE)
+  graphics::image(seq_len(ncol(values)), seq_len(nrow(values)), t(values), zlim = c(0, 1),
+                  col = grDevices::grey(seq(1, 0.25, length.out = 101)), axes = FALSE, xlab = "", ylab = "")
+  graphics::axis(2, seq_len(nrow(values)), rownames(values), tick = FALSE)
   graphics::mtext(labels, side = 3, at = seq_len(ncol(values)), line = 0.2, cex = 0.75)
-  places <- expand.grid(row = seq_len(p), column = seq_len(ncol(values)))
-  shown <- values[rev(seq_len(p)), , drop = FALSE]
-  graphics::text(places$column, places$row, sprintf("%.2f", shown), cex = 0.75,
-                 col = ifelse(shown > 0.6, "white", "black"))
+  graphics::text(col(values), row(values), sprintf("%.2f", values), cex = 0.75, col = ifelse(values > 0.6, "white", "black"))
   left <- ncol(x$frequencies) - ncol(values)
   if (left) graphics::mtext(paste(left, "settings more are left out"), side = 1, line = 0.7, cex = 0.75)
   outer_title(paste0("Chance of each term; ", main), x$privacy)
@@ -109,7 +94,9 @@ plot_models <- function(x, setting, most, main, ...) {
   chances <- x$probabilities[, setting]
   place <- utils::head(order(-chances), most)
   chosen <- x$agreement$same.score.choice[setting]
-  labels <- shortened(rownames(x$models)[place])
+  labels <- rownames(x$models)[place]
+  long <- nchar(labels) > 60
+  labels[long] <- paste0(substr(labels[long], 1, 57), "...")
   old <- graphics::par(no.readonly = TRUE)
   on.exit(graphics::par(old))
   wide <- max(graphics::strwidth(labels, units = "inches", cex = 0.8)) + 0.3
@@ -124,12 +111,6 @@ plot_models <- function(x, setting, most, main, ...) {
   graphics::title(paste0(deparse1(x$formula[[2]]), ": ", one$mechanism, ", eps ", format_each(one$eps), ", R ",
                          format_each(one$radius), ", penalty ", sub("\\.0$", "", one$penalty)), line = 2.2)
   graphics::mtext(x$privacy, line = 0.9, cex = 0.75)
-}
-
-shortened <- function(labels, most = 60) {
-  long <- nchar(labels) > most
-  labels[long] <- paste0(substr(labels[long], 1, most - 3), "...")
-  labels
 }
 
 #' Plot a simulation study
@@ -160,11 +141,10 @@ plot.simulation_study <- function(x, n = NULL, bound = NULL, mechanism = NULL, n
     }
     frame <- frame[frame[[key]] %in% value, ]
   }
-  frame$phi <- frame$penalty.n
   shown <- c(paste("bound", frame$bound[1]), frame$mechanism[1], frame$neighbors[1])
   main <- main %||% paste0("beta = (", paste(format(x$beta, trim = TRUE), collapse = ", "), "); ",
                            paste(shown, collapse = ", "))
-  line_panels(frame, "phi", "right", "eps", "n", "radius", xlab = "penalty / n",
+  line_panels(frame, "penalty.n", "right", "eps", "n", "radius", xlab = "penalty / n",
               ylab = "chance of the right model", ylim = c(0, 1), main = main, sub = x$privacy,
               pale = "without.noise", ...)
   invisible(x)

@@ -26,23 +26,28 @@
 #' fit <- dp_ols(mpg ~ wt + log(hp), mtcars, eps = 1000, schema = schema)
 #' predict(fit, data.frame(wt = 2:3, hp = 100), interval = "confidence")
 #' @export
-predict.dp_result <- function(object, newdata, se.fit = FALSE,
-                              interval = c("none", "confidence", "prediction"), level = 0.95,
-                              type = c("response", "terms"), terms = NULL, ...) {
+predict.dp_result <- strict(function(object, newdata, se.fit = FALSE,
+                                     interval = c("none", "confidence", "prediction"), level = 0.95,
+                                     type = c("response", "terms"), terms = NULL, ...) {
   fit <- fitted_part(object, "predict()")
-  refuse_means(fit)
-  no_more(...)
-  newdata <- own_rows(if (!missing(newdata)) newdata, "predict()")
   if (inherits(fit, "dp_glm")) { # which a selection chose
     return(predict.dp_glm(fit, newdata, se.fit, interval[1], level, if (missing(type)) "link" else type, terms))
   }
-  interval <- match.arg(interval)
-  type <- match.arg(type)
-  if (type == "terms") return(wanted_terms(fit, newdata, terms, se.fit, interval, object$seeded))
+  predict_rows(object, fit, newdata, se.fit, match.arg(interval), level, match.arg(type), terms)
+})
+
+# `type` "response" is of the mean; that of a linear model is its predictor.
+predict_rows <- function(object, fit, newdata, se.fit, interval, level, type, terms) {
+  refuse_means(fit)
+  newdata <- own_rows(if (!missing(newdata)) newdata, "predict()")
+  if (type == "terms") return(predicted_terms(fit, newdata, terms, se.fit, interval, object$seeded))
   check_level(level)
   told <- predicted(fit, newdata, se.fit, interval, level)
-  value <- stamped(told$value, object$seeded)
+  bent <- type == "response" && !is.null(fit$link)
+  value <- stamped(if (bent) inverse_link(fit$link)(told$value) else told$value, object$seeded)
   if (!se.fit) return(value)
+  if (bent) told$error <- told$error * mean_slope(fit$link, inverse_link(fit$link)(told$centre))
+  if (!is.null(fit$link)) return(list(fit = value, se.fit = told$error, residual.scale = sqrt(fit$dispersion)))
   list(fit = value, se.fit = told$error, df = fit$df.residual %||% NA_real_, residual.scale = fit$sigma %||% NA_real_)
 }
 
@@ -52,7 +57,7 @@ predicted <- function(fit, newdata, se.fit, interval, level) {
   rows <- row.names(newdata)
   values <- design_values(fit$design, newdata, fit$schema)
   centre <- linear_part(fit, values, length(rows))
-  if (!is.null(fit$design$offset)) centre <- centre + offset_part(fit, newdata)
+  if (!is.null(fit$design$offset)) centre <- centre + design_values(fit$design$offset, newdata, fit$schema)[[1]]
   centre <- stats::setNames(centre, rows)
   if (!se.fit && interval == "none") return(list(centre = centre, value = centre))
   refuse_given(fit, "the error of a prediction")
@@ -68,9 +73,9 @@ predicted <- function(fit, newdata, se.fit, interval, level) {
   list(centre = centre, value = value, error = stats::setNames(error, rows))
 }
 
-own_rows <- function(newdata, what) {
+own_rows <- function(newdata, what, more = NULL) {
   if (is.null(newdata)) {
-    dpreg_stop("not_released", "fitted values are not released: give ", what, " a data frame of your own as newdata.")
+    dpreg_stop("not_released", "fitted values are not released: give ", what, " a data frame of your own as newdata", more, ".")
   }
   as_newdata(newdata)
 }
@@ -90,38 +95,24 @@ as_newdata <- function(newdata) {
 # NaN for a variance below zero, which noise can produce.
 positive <- function(variances) ifelse(variances >= 0, variances, NaN)
 
-wanted_terms <- function(fit, newdata, wanted, se.fit, interval, seeded) {
+predicted_terms <- function(fit, newdata, wanted, se.fit, interval, seeded) {
   if (se.fit || interval != "none") {
     dpreg_stop("argument_error", 'type = "terms" gives neither standard errors nor intervals; ',
                "leave out se.fit and interval.")
   }
-  stamped(predicted_terms(fit, newdata, wanted, row.names(newdata)), seeded)
-}
-
-predicted_terms <- function(fit, newdata, wanted, rows) {
+  kept <- known_terms(fit, wanted, "terms")
+  rows <- row.names(newdata)
   own <- vapply(fit$design$columns, `[[`, "", "term")
-  labels <- setdiff(attr(stats::terms(fit$formula), "term.labels"), "(Intercept)")
-  labels <- labels[labels %in% own]
-  unknown <- setdiff(wanted, labels)
-  if (length(unknown)) {
-    dpreg_stop("argument_error", "terms: ", listed(unknown), " is not a term of the fit; its terms are ",
-               listed(labels), ".")
-  }
   values <- design_values(fit$design, newdata, fit$schema)
-  kept <- if (is.null(wanted)) labels else wanted
-  parts <- vapply(kept, function(label) linear_part(fit, values, length(rows), own == label),
-                  numeric(length(rows)))
+  parts <- vapply(kept, function(term) linear_part(fit, values, length(rows), own == term), numeric(length(rows)))
   parts <- matrix(parts, length(rows), dimnames = list(rows, kept))
-  constant <- fit$estimates[names(fit$estimates) == "(Intercept)"]
-  structure(parts, constant = if (length(constant)) unname(constant) else 0)
+  stamped(structure(parts, constant = sum(fit$estimates[names(fit$estimates) == "(Intercept)"])), seeded)
 }
 
 mean_limits <- function(fit, x, centre, error, level) {
-  if (is.null(fit$interval_draws)) {
-    noise <- if (!is.null(fit$noise_degrees)) privacy_part(fit, x)
-    return(centre + outer(half_widths(fit, error, noise, level), c(-1, 1)))
-  }
-  combined_limits(unname(fit$interval_draws), x, centre, level)
+  if (!is.null(fit$interval_draws)) return(combined_limits(unname(fit$interval_draws), x, centre, level))
+  noise <- if (!is.null(fit$noise_degrees)) privacy_part(fit, x)
+  centre + outer(half_widths(fit, error, noise, level), c(-1, 1))
 }
 
 # Each side of the interval of the mean and that of a normal residual add in quadrature.

@@ -23,27 +23,14 @@
 #' fit <- dp_glm(y ~ x, rows, eps = 4, delta = 1e-6, schema = list(y = c(0, 1), x = c(0, 1)))
 #' predict(fit, data.frame(x = 0:1), type = "response", interval = "confidence")
 #' @export
-predict.dp_glm <- function(object, newdata, se.fit = FALSE, interval = c("none", "confidence"), level = 0.95,
-                           type = c("link", "response", "terms"), terms = NULL, ...) {
-  refuse_means(object)
-  no_more(...)
-  newdata <- own_rows(if (!missing(newdata)) newdata, "predict()")
+predict.dp_glm <- strict(function(object, newdata, se.fit = FALSE, interval = c("none", "confidence"), level = 0.95,
+                                  type = c("link", "response", "terms"), terms = NULL, ...) {
   if (identical(interval, "prediction")) {
     dpreg_stop("argument_error", 'interval = "prediction" is not offered: a new response is 0 or 1, or a count. ',
                'interval = "confidence" is of its mean.')
   }
-  interval <- match.arg(interval)
-  type <- match.arg(type)
-  if (type == "terms") return(wanted_terms(object, newdata, terms, se.fit, interval, object$seeded))
-  check_level(level)
-  told <- predicted(object, newdata, se.fit, interval, level)
-  mean <- if (type == "response") inverse_link(object$link) else identity
-  value <- stamped(mean(told$value), object$seeded)
-  if (!se.fit) return(value)
-  error <- told$error
-  if (type == "response") error <- error * mean_slope(object$link, inverse_link(object$link)(told$centre))
-  list(fit = value, se.fit = error, residual.scale = sqrt(object$dispersion))
-}
+  predict_rows(object, object, newdata, se.fit, match.arg(interval), level, match.arg(type), terms)
+})
 
 inverse_link <- function(link) {
   if (link == "log") exact_exp else function(eta) 1 / (1 + exact_exp(-eta))

@@ -1,9 +1,7 @@
 #' @rdname summary.dp_result
 #' @export
-print.dp_result <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
-  no_more(..., .harmless = print_options)
+print.dp_result <- strict(function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   heading(x)
-  print_call(x$call)
   if (inherits(x, "dp_select")) {
     cat("Selected: ", deparse1(x$selected_formula), "\n", sep = "")
     print_groups(x$groups)
@@ -21,7 +19,7 @@ print.dp_result <- function(x, digits = max(3L, getOption("digits") - 3L), ...) 
     cat("\n")
   }
   print_cost(x)
-}
+}, print_options)
 
 cost <- function(x) paste0("eps = ", format(x$eps), ", delta = ", format(x$delta))
 
@@ -47,9 +45,7 @@ knit_print.dp_result <- function(x, digits = 4, ...) {
     x$seeded,
     if (!is.null(summary$which)) paste0("Selected: `", deparse1(x$selected_formula), "`\n"),
     if (length(x$groups)) paste0("One of: ", paste0("`", braced(x$groups), "`", collapse = "; "), "\n"),
-    if (!is.null(summary$terms)) {
-      knit_table(summary$terms[c("term", "kept", "selected", "level", "se")], "Terms", digits = 4)
-    },
+    if (!is.null(summary$terms)) knit_table(summary$terms[c("term", "kept", "selected", "level", "se")], "Terms", digits = 4),
     if (length(x$models) > 1) {
       knit_table(data.frame(term = x$candidates, frequency = unname(x$selection_frequencies)),
                  paste("Selection frequencies over", length(x$models), "draws"))
@@ -58,9 +54,12 @@ knit_print.dp_result <- function(x, digits = 4, ...) {
       knit_table(summary$coefficients, paste0("Coefficients and ", 100 * summary$level, "% intervals"),
                  digits = digits)
     },
-    knit_table(unstamped(x$budget)[c("step", "mechanism", "rows", "eps", "delta")], "Privacy budget"),
-    paste0(x$privacy, "\n")
+    knit_claim(x)
   )
+}
+
+knit_claim <- function(x) {
+  c(knit_table(unstamped(x$budget)[c("step", "mechanism", "rows", "eps", "delta")], "Privacy budget"), paste0(x$privacy, "\n"))
 }
 
 # Parts of a page, under the stamp: TRUE for that of a seeded result, or a text.

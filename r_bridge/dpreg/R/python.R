@@ -53,8 +53,7 @@ environment_name <- "r-dpreg"
 #' install_dpreg("~/src/dpreg")       # the folder of its source
 #' }
 #' @export
-dpreg_available <- function(extras = character(), ...) {
-  no_more(...)
+dpreg_available <- strict(function(extras = character(), ...) {
   tryCatch(
     {
       open_door()
@@ -67,7 +66,7 @@ dpreg_available <- function(extras = character(), ...) {
     },
     dpreg_error = function(cond) structure(FALSE, reason = conditionMessage(cond))
   )
-}
+})
 
 # What an extra of Python's dpreg brings.
 extra_modules <- c(arrow = "pyarrow", postgres = "psycopg")
@@ -106,12 +105,6 @@ set_environment <- function(...) {
   }
 }
 
-need_reticulate <- function() {
-  if (!requireNamespace("reticulate", quietly = TRUE)) {
-    dpreg_stop("python_missing", "This needs the R package 'reticulate', which is not installed.")
-  }
-}
-
 # Start Python if need be and return the function that reaches it.
 open_door <- function() {
   if (!is.null(the$door)) {
@@ -123,7 +116,6 @@ open_door <- function() {
     }
     return(the$door)
   }
-  need_reticulate()
   the$running <- the$running %||% if (reticulate::py_available()) reticulate::py_config()$python else ""
   failure <- tryCatch(start_python(), error = identity)
   if (is.null(the$door)) missing_python(failure)

@@ -19,6 +19,14 @@ quadratic <- function(x, vcov) {
   found
 }
 
+# Limits of the coefficients, a row each.
+coefficient_limits <- function(fit, level) {
+  if (length(fit$conditional)) return(conditional_law(fit, level)$limits)
+  if (!is.null(fit$interval_draws)) return(draw_limits(unname(fit$interval_draws), fit$coefficients, level))
+  half <- half_widths(fit, std_errors(fit), diag(as.matrix(fit$privacy_vcov %||% fit$vcov)), own_level(fit, level))
+  fit$coefficients + outer(half, c(-1, 1))
+}
+
 error_pvalues <- function(fit) {
   if (length(fit$conditional)) return(conditional_law(fit)$pvalues)
   if (!is.null(fit$interval_draws)) {
@@ -50,10 +58,9 @@ own_level <- function(fit, level) 1 - (1 - level) / (fit$among %||% 1)
 half_widths <- function(fit, error, noise, level) {
   if (is.null(fit$noise_degrees)) return(stats::qnorm((1 + level) / 2) * error)
   share <- ifelse(error > 0, noise / error^2, 0)
-  known <- !is.na(share)
-  width <- rep(NA_real_, length(error))
-  width[known] <- error[known] * unit_widths(share[known], fit$noise_degrees, level)
-  width
+  known <- which(!is.na(share))
+  share[known] <- unit_widths(share[known], fit$noise_degrees, level)
+  error * share
 }
 
 # For errors of variance 1, of which the noise has a share. The width is a smooth function of the share:
@@ -71,10 +78,8 @@ unit_widths <- function(share, degrees, level) {
     }
     width
   }
-  if (length(share) <= 300 || diff(range(share)) == 0) {
-    if (!length(share)) return(numeric())
-    return(exact(share))
-  }
+  if (!length(share)) return(numeric())
+  if (length(share) <= 300 || diff(range(share)) == 0) return(exact(share))
   nodes <- seq(min(share), max(share), length.out = 300)
   stats::splinefun(nodes, exact(nodes))(share)
 }

@@ -16,19 +16,60 @@ exact_sums <- function(object) {
   }
 }
 
-#' @export
-residuals.dp_result <- function(object, ...) refuse_release("residuals()", one_per_row)
+of_each_row <- c(
+  "residuals", "fitted", "hatvalues", "influence", "cooks.distance", "rstandard", "rstudent", "dfbeta", "dfbetas", "effects",
+  "proj", "check_model", "check_normality", "check_heteroscedasticity", "check_autocorrelation", "check_outliers",
+  "check_predictions", "performance_mae"
+)
 
-#' @export
-fitted.dp_result <- function(object, ...) refuse_release("fitted()", one_per_row)
+# Why a generic of stats or of the package performance has no answer.
+#' @rawNamespace
+#' S3method(residuals,dp_result)
+#' S3method(fitted,dp_result)
+#' S3method(hatvalues,dp_result)
+#' S3method(influence,dp_result)
+#' S3method(cooks.distance,dp_result)
+#' S3method(rstandard,dp_result)
+#' S3method(rstudent,dp_result)
+#' S3method(dfbeta,dp_result)
+#' S3method(dfbetas,dp_result)
+#' S3method(effects,dp_result)
+#' S3method(proj,dp_result)
+#' S3method(model.frame,dp_result)
+#' S3method(qr,dp_result)
+#' S3method(case.names,dp_result)
+#' S3method(alias,dp_result)
+#' S3method(profile,dp_result)
+#' S3method(kappa,dp_result)
+#' S3method(performance::check_model,dp_result)
+#' S3method(performance::check_normality,dp_result)
+#' S3method(performance::check_heteroscedasticity,dp_result)
+#' S3method(performance::check_autocorrelation,dp_result)
+#' S3method(performance::check_outliers,dp_result)
+#' S3method(performance::check_predictions,dp_result)
+#' S3method(performance::performance_mae,dp_result)
+#' S3method(performance::check_overdispersion,dp_result)
+#' S3method(performance::check_collinearity,dp_result)
+refused <- c(
+  stats::setNames(rep(one_per_row, length(of_each_row)), of_each_row),
+  model.frame = "it would hold the rows", qr = "it would hold the rows",
+  case.names = "the names of the rows tell who is among them",
+  alias = "exact dependences among columns are facts about the rows",
+  profile = "the likelihood is an exact sum over the rows. confint() has intervals",
+  kappa = "it is computed from the rows' exact model matrix. The summary says what is weakly determined",
+  check_overdispersion = "it is an exact sum over the rows. glance() has the dispersion that was released",
+  check_collinearity = paste("vcov() holds the noise beside the sampling error, and says nothing of the columns alone. The",
+                             "summary says what is weakly determined")
+)
 
-#' @export
-model.frame.dp_result <- function(formula, ...) {
-  refuse_release("model.frame()", "it would hold the rows")
+# A method that says so, with the arguments of its generic.
+refusing <- function(generic) {
+  method <- function() refuse_release(paste0(generic, "()"), refused[[generic]])
+  formals(method) <- if (exists(generic)) formals(generic) else alist(x = , ... = )
+  method
 }
-
-#' @export
-hatvalues.dp_result <- function(model, ...) refuse_release("hatvalues()", one_per_row)
+for (generic in names(refused)) assign(paste0(generic, ".dp_result"), refusing(generic))
+rm(generic)
 
 #' @export
 deviance.dp_result <- function(object, ...) refuse_release("deviance()", exact_sums(object))
@@ -48,29 +89,6 @@ simulate.dp_result <- function(object, nsim = 1, seed = NULL, ...) {
 }
 
 #' @export
-influence.dp_result <- function(model, ...) refuse_release("influence()", one_per_row)
-
-#' @export
-cooks.distance.dp_result <- function(model, ...) refuse_release("cooks.distance()", one_per_row)
-
-#' @export
-rstandard.dp_result <- function(model, ...) refuse_release("rstandard()", one_per_row)
-
-#' @export
-rstudent.dp_result <- function(model, ...) refuse_release("rstudent()", one_per_row)
-
-#' @export
-dfbeta.dp_result <- function(model, ...) refuse_release("dfbeta()", one_per_row)
-
-#' @export
-dfbetas.dp_result <- function(model, ...) refuse_release("dfbetas()", one_per_row)
-
-#' @export
-case.names.dp_result <- function(object, ...) {
-  refuse_release("case.names()", "the names of the rows tell who is among them")
-}
-
-#' @export
 extractAIC.dp_result <- function(fit, scale = 0, k = 2, ...) {
   refuse_release("AIC (in step(), add1())", exact_sums(fit))
 }
@@ -81,30 +99,6 @@ add1.dp_result <- function(object, scope, ...) {
                                  if (inherits(object, "dp_glm")) "Fit the larger model, and ask anova() of its terms"
                                  else "To choose between models privately, use dp_select()"))
 }
-
-#' @export
-alias.dp_result <- function(object, ...) {
-  refuse_release("alias()", "exact dependences among columns are facts about the rows")
-}
-
-#' @export
-effects.dp_result <- function(object, ...) refuse_release("effects()", one_per_row)
-
-#' @export
-profile.dp_result <- function(fitted, ...) {
-  refuse_release("profile()", "the likelihood is an exact sum over the rows. confint() has intervals")
-}
-
-#' @export
-proj.dp_result <- function(object, ...) refuse_release("proj()", one_per_row)
-
-#' @export
-kappa.dp_result <- function(z, ...) {
-  refuse_release("kappa()", "it is computed from the rows' exact model matrix. The summary says what is weakly determined")
-}
-
-#' @export
-qr.dp_result <- function(x, ...) refuse_release("qr()", "it would hold the rows")
 
 # Stop for what combines coefficients that the same look chose.
 refuse_given <- function(fit, what) {

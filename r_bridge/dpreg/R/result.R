@@ -49,7 +49,4 @@ stamp <- "NOT PRIVATE: seeded"
 stamped <- function(x, seeded) if (isTRUE(seeded)) marked(x, stamp) else x
 
 # What a study or a seeded result says of itself, on each of its tables.
-marked <- function(x, privacy) {
-  attr(x, "privacy") <- privacy
-  x
-}
+marked <- function(x, privacy) `attr<-`(x, "privacy", privacy)

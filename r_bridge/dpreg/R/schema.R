@@ -42,8 +42,7 @@ plain_declaration <- function(spec, name) {
 # Text without declared levels: of a file Python would read it as numbers, after a warning.
 check_declared <- function(data, columns, schema, exempt = character()) {
   if (is.character(schema)) return(invisible())
-  for (name in setdiff(columns, c(names(schema), exempt))) {
-    if (!name %in% attr(data, "names")) next
+  for (name in intersect(setdiff(columns, c(names(schema), exempt)), attr(data, "names"))) {
     kind <- column_kind(.subset2(data, match(name, attr(data, "names"))), name)
     if (kind %in% c("text", "labels")) {
       dpreg_stop(

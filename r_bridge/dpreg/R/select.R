@@ -112,22 +112,16 @@ model_call <- function(asked, make) {
 }
 
 model_of_table <- function(asked, make, data, source) {
-  formula <- asked$frame$formula
   arguments <- asked$arguments
   names <- attr(data, "names")
   arguments["schema"] <- list(plain_schema(arguments$schema))
-  offsets <- if (!is.null(asked$added)) asked$added(names)
-  if (!is.null(offsets)) {
-    parted <- parted_response(formula, offsets)
-    formula <- parted$formula
-    offsets <- parted$added
-  }
+  parted <- parted_response(asked$frame$formula, asked, names)
   own <- Filter(Negate(is.null), row_expressions(asked$own, asked$frame, names))
   tested <- tested_columns(arguments$where, names)
-  used <- c(unlist(lapply(c(list(formula), offsets, own), all.vars)), names(arguments$schema))
+  used <- c(unlist(lapply(c(list(parted$formula), parted$added, own), all.vars)), names(arguments$schema))
   person <- person_column(arguments$person, used)
   bounds <- function(name) declared_bounds(arguments$schema, name)
-  translation <- translate_formula(formula, without_person(data, person), bounds, offsets)
+  translation <- translate_formula(parted$formula, empty_columns(setdiff(names, person)), bounds, parted$added)
   check_declared(data, translation$columns, arguments$schema, translation$declared)
   if (length(translation$derived)) {
     if (!is.null(source)) {
@@ -178,12 +172,9 @@ person_column <- function(person, used) {
 # One text: several where a name belongs may be a column's cells.
 is_name <- function(x) is.character(x) && length(x) == 1 && !is.na(x)
 
-# Names and kinds of the other columns: what `.` stands for.
-without_person <- function(data, person) {
-  if (is.null(person)) return(data)
-  others <- !attr(data, "names") %in% person
-  structure(unclass(data)[others], names = attr(data, "names")[others], class = "data.frame",
-            row.names = .set_row_names(.row_names_info(data, 2L)))
+# A table without rows: what `.` stands for.
+empty_columns <- function(names) {
+  structure(rep(list(numeric()), length(names)), names = names, class = "data.frame", row.names = integer())
 }
 
 # R gives ordered factors polynomial contrasts; users of ordered factors are told what they get here.

@@ -64,15 +64,7 @@ varied_keys <- function(frame, else_one = "n") {
 
 #' @rdname simulation_study
 #' @export
-print.simulation_study <- function(x, ...) {
-  no_more(..., .harmless = c(print_options, "digits"))
-  print_study(x, paste0("Simulation study: beta = (", paste(format(x$beta, trim = TRUE, digits = 6), collapse = ", "), ")"))
-}
-
-#' @rdname simulation_study
-#' @export
-summary.simulation_study <- function(object, ...) {
-  no_more(...)
+summary.simulation_study <- strict(function(object, ...) {
   best <- object$best
   rows <- setdiff(varied_keys(best, "mechanism"), "eps")
   if (!length(rows)) rows <- "mechanism"
@@ -85,36 +77,29 @@ summary.simulation_study <- function(object, ...) {
   out <- object[setdiff(names(object), "proportions")]
   out["auto"] <- list(if (nrow(auto)) marked(auto, object$privacy))
   structure(c(out, list(table = marked(table, object$privacy))), class = "summary.simulation_study")
-}
+})
 
 #' @rdname simulation_study
 #' @export
-print.summary.simulation_study <- function(x, digits = 3, ...) {
-  no_more(..., .harmless = print_options)
+print.summary.simulation_study <- strict(function(x, digits = 3, ...) {
   print.simulation_study(x)
   cat("\nChance of the right model at the best penalty:\n")
   print(round(unstamped(x$table), digits))
   if (!is.null(x$auto)) {
     cat("\nUnder penalty = \"auto\", which needs no tuning:\n")
-    columns <- c(varied_keys(x$auto), "right", "se", "without.noise")
-    print(cbind(x$auto[setdiff(columns, c("right", "se", "without.noise"))],
-                round(x$auto[c("right", "se", "without.noise")], digits)), row.names = FALSE)
+    measures <- round(x$auto[c("right", "se", "without.noise")], digits)
+    print(cbind(x$auto[varied_keys(x$auto)], measures), row.names = FALSE)
   }
   if (!is.null(x$leak)) {
     cat("\nWhat an observed bound, paid for by no budget, gains:\n")
     print(x$leak, digits = digits, row.names = FALSE)
   }
   invisible(x)
-}
+}, print_options)
 
 #' @rdname simulation_study
 #' @export
-as.data.frame.simulation_study <- function(x, row.names = NULL, optional = FALSE,
-                                           which = c("proportions", "best"), ...) {
-  no_more(..., .harmless = "stringsAsFactors")
+as.data.frame.simulation_study <- strict(function(x, row.names = NULL, optional = FALSE,
+                                                  which = c("proportions", "best"), ...) {
   x[[match.arg(which)]]
-}
-
-#' @rdname simulation_study
-#' @exportS3Method knitr::knit_print
-knit_print.simulation_study <- function(x, ...) knit_study(x)
+}, "stringsAsFactors")

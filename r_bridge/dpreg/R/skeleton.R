@@ -11,10 +11,7 @@
 #' @examples
 #' schema_skeleton(data.frame(price = 1, county = "ala", pool = TRUE))
 #' @export
-schema_skeleton <- function(data, ...) {
-  no_more(...)
-  with_table(data, function(data, source) skeleton_of(data))
-}
+schema_skeleton <- strict(function(data, ...) with_table(data, function(data, source) skeleton_of(data)))
 
 skeleton_of <- function(data) {
   names <- attr(data, "names")
@@ -36,8 +33,7 @@ skeleton_gaps$list <- skeleton_gaps$other
 
 #' @rdname schema_skeleton
 #' @export
-format.dp_skeleton <- function(x, ...) {
-  no_more(...)
+format.dp_skeleton <- strict(function(x, ...) {
   names <- ifelse(make.names(x$column) == x$column, x$column, paste0("`", x$column, "`"))
   gaps <- lapply(x$kind, function(kind) skeleton_gaps[[kind]])
   usable <- vapply(gaps, function(gap) nzchar(gap[1]), NA)
@@ -47,15 +43,14 @@ format.dp_skeleton <- function(x, ...) {
     paste0("  ", format(entry, width = 28), "  # ", gaps[[i]][2])
   }, "")
   c("schema <- list(", lines, ")")
-}
+})
 
 #' @rdname schema_skeleton
 #' @export
-print.dp_skeleton <- function(x, ...) {
-  no_more(..., .harmless = print_options)
+print.dp_skeleton <- strict(function(x, ...) {
   cat(format(x), sep = "\n")
   invisible(x)
-}
+}, print_options)
 
 #' Rows made up from a schema
 #'
@@ -72,8 +67,7 @@ print.dp_skeleton <- function(x, ...) {
 #' schema <- list(price = c(105, 905), county = c("ala", "cc"), pool = logical())
 #' schema_sample(schema, 3, price ~ county)
 #' @export
-schema_sample <- function(schema, n = 100, formula = NULL, ...) {
-  no_more(...)
+schema_sample <- strict(function(schema, n = 100, formula = NULL, ...) {
   required(sys.function(), environment())
   declared <- written_schema(plain_schema(schema))
   if (!is.numeric(n) || length(n) != 1 || is.na(n) || n < 1 || n %% 1 != 0) {
@@ -86,7 +80,7 @@ schema_sample <- function(schema, n = 100, formula = NULL, ...) {
   if (!length(declared)) dpreg_stop("argument_error", "there is no column to draw.")
   columns <- lapply(declared, made_up_cells, n)
   structure(columns, class = "data.frame", row.names = paste("made up", seq_len(n)))
-}
+})
 
 made_up_cells <- function(spec, n) {
   if (is.character(spec)) return(stats::runif(n) < 0.5)

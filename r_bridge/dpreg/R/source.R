@@ -8,12 +8,6 @@ is_source <- function(data) {
 
 arrow_classes <- c("ArrowTabular", "Dataset", "RecordBatchReader", "arrow_dplyr_query")
 
-not_a_table <- function(data) {
-  dpreg_stop("argument_error", "data must be a data frame (a tibble and a data.table are), the path of a ",
-             "Parquet or CSV file, or a table of the package arrow; got an object of class ",
-             quoted(class(data)[1]), ".")
-}
-
 # The number, and a data frame without rows that has the columns' names and kinds.
 open_source <- function(data) {
   arguments <- if (is.character(data)) {
@@ -32,9 +26,8 @@ open_source <- function(data) {
   prototypes <- lapply(told$kinds, function(kind) {
     switch(kind, string = , object = character(), category = factor(), bool = logical(), numeric())
   })
-  columns <- as.data.frame(stats::setNames(prototypes, told$names), optional = TRUE,
-                           stringsAsFactors = FALSE)
-  list(number = told$source, columns = columns)
+  list(number = told$source,
+       columns = as.data.frame(stats::setNames(prototypes, told$names), optional = TRUE, stringsAsFactors = FALSE))
 }
 
 # What `use` makes of a table, and of its source where R has no rows of it, which is open until then.
@@ -42,15 +35,15 @@ with_table <- function(data, use) {
   source <- NULL
   if (is_source(data)) {
     source <- open_source(data)
-    on.exit(close_source(source))
+    on.exit(python_call("close_source", list(source = source$number)))
     data <- source$columns
   }
-  if (!is.data.frame(data)) not_a_table(data)
+  if (!is.data.frame(data)) {
+    dpreg_stop("argument_error", "data must be a data frame (a tibble and a data.table are), the path of a ",
+               "Parquet or CSV file, or a table of the package arrow; got an object of class ",
+               quoted(class(data)[1]), ".")
+  }
   use(data, source)
-}
-
-close_source <- function(source) {
-  if (!is.null(source)) python_call("close_source", list(source = source$number))
 }
 
 # Python makes room for the stream; arrow writes it there, without copying a row.

@@ -42,55 +42,52 @@ new_study <- function(view, translation, call) {
   structure(fields[names(fields) != "names"], class = "selection_study")
 }
 
-#' @rdname selection_study
-#' @export
-print.adaptive_study <- function(x, ...) {
-  no_more(..., .harmless = c(print_options, "digits"))
-  print_study(x, paste("Study of selection by looks:", deparse1(x$formula)))
-}
-
-#' @rdname selection_study
-#' @export
-as.data.frame.adaptive_study <- function(x, row.names = NULL, optional = FALSE, ...) {
-  no_more(..., .harmless = "stringsAsFactors")
-  marked(x$outcomes, x$privacy)
-}
-
-#' @rdname selection_study
-#' @exportS3Method knitr::knit_print
-knit_print.adaptive_study <- function(x, ...) knit_study(x)
-
-#' @rdname selection_study
-#' @export
-print.selection_study <- function(x, ...) {
-  no_more(..., .harmless = c(print_options, "digits"))
-  print_study(x, paste("Study of private selection:", deparse1(x$formula)))
-}
-
 # Python's page of a study.
-print_study <- function(x, head) {
-  cat("*** ", x$privacy, " ***\n", head, "\n\n", sep = "")
+#' @rdname selection_study
+#' @export
+print.selection_study <- strict(function(x, ...) {
+  head <- switch(class(x)[1], selection_study = "Study of private selection: ", adaptive_study = "Study of selection by looks: ",
+                 "Simulation study: ")
+  about <- if (is.null(x$formula)) c("beta = (", paste(format(x$beta, trim = TRUE, digits = 6), collapse = ", "), ")")
+  cat("*** ", x$privacy, " ***\n", head, about %||% deparse1(x$formula), "\n\n", sep = "")
   for (block in x$page) print_block(block)
   cat("*** ", x$privacy, " ***\n", sep = "")
   invisible(x)
-}
+}, c(print_options, "digits"))
+
+#' @rdname selection_study
+#' @export
+print.adaptive_study <- print.selection_study
+
+#' @rdname simulation_study
+#' @export
+print.simulation_study <- print.selection_study
 
 #' @rdname selection_study
 #' @param row.names,optional Not used.
 #' @export
-as.data.frame.selection_study <- function(x, row.names = NULL, optional = FALSE, ...) {
-  no_more(..., .harmless = "stringsAsFactors")
-  marked(cbind(x$agreement[c(names(x$settings), "same.score", "bic")], t(x$frequencies)), x$privacy)
-}
+as.data.frame.selection_study <- strict(function(x, row.names = NULL, optional = FALSE, ...) {
+  marked(x$outcomes %||% cbind(x$agreement[c(names(x$settings), "same.score", "bic")], t(x$frequencies)), x$privacy)
+}, "stringsAsFactors")
+
+#' @rdname selection_study
+#' @export
+as.data.frame.adaptive_study <- as.data.frame.selection_study
 
 #' @rdname selection_study
 #' @exportS3Method knitr::knit_print
-knit_print.selection_study <- function(x, ...) knit_study(x)
-
-knit_study <- function(x) {
+knit_print.selection_study <- function(x, ...) {
   parts <- lapply(x$page, function(block) {
     if (is.null(block$cells)) return(paste0(block$text %||% paste0(names(block$facts), ": ", block$facts, collapse = "; "), "\n"))
     knit_table(matrix(block$cells, ncol = length(block$heads), dimnames = list(NULL, block$heads)), block$title)
   })
   knit_page(x$privacy, parts)
 }
+
+#' @rdname selection_study
+#' @exportS3Method knitr::knit_print
+knit_print.adaptive_study <- knit_print.selection_study
+
+#' @rdname simulation_study
+#' @exportS3Method knitr::knit_print
+knit_print.simulation_study <- knit_print.selection_study

@@ -21,35 +21,28 @@
 #' summary(fit)$which
 #' @name summary.dp_result
 #' @export
-summary.dp_result <- function(object, level = 0.95, full = FALSE, ratios = FALSE, ...) {
-  no_more(...)
+summary.dp_result <- strict(function(object, level = 0.95, full = FALSE, ratios = FALSE, ...) {
   regression <- inherits(object, "dp_ols") || !is.null(object$regression)
   fit <- if (regression) fitted_part(object, "summary()")
-  kept <- c("call", "formula", "selected_formula", "candidates", "kept", "n_models", "which", "counts", "terms",
-            "settings", "nobs", "neighbors", "contributions", "eps", "delta", "budget", "privacy", "seeded", "groups",
-            "false_inclusions", "looks", "passes", "record", "notes", "severe", "screen", "page")
-  out <- object[intersect(kept, names(object))]
+  own <- Filter(Negate(is.null), unclass(object))
+  out <- c(own, fit[setdiff(names(fit), names(own))]) # a selection, with what its fit has besides
+  out[c("regression", "estimates")] <- NULL
   if (is.null(object$level) && is.null(object$stability)) out$terms <- NULL
   if (regression) {
     limits <- unstamped(confint.dp_result(fit, level = level))
     out$coefficients <- cbind(coefficient_table(fit), limits)
     out$errors <- cbind(Sampling = fit$se_sampling, Privacy = fit$se_privacy)
-    kept <- c("sigma", "r.squared", "df.residual", "complete_rows", "ridged", "weak")
-    out[kept] <- fit[kept]
     if (inherits(fit, "dp_glm")) {
-      out[c("family", "link", "dispersion", "converged")] <- fit[c("family", "link", "dispersion", "converged")]
-      out[c("success", "offset", "trials")] <- list(fit$success, names(fit$design$offset$variables), fit$trials)
+      out[c("converged", "offset")] <- list(fit$converged, names(fit$design$offset$variables))
       if (ratios) out$ratios <- exp(cbind(fit$coefficients, limits))
       if (ratios) colnames(out$ratios)[1] <- if (fit$link == "logit") "odds ratio" else "rate ratio"
     } else if (ratios) {
       dpreg_stop("argument_error", "ratios are for results of dp_glm(); a linear model has none.")
     }
-    out["marks"] <- list(fit$marks)
-    if (is.null(out$looks)) out["looks"] <- list(fit$looks)
   }
   out[c("level", "full")] <- list(level, full)
   structure(out, class = c(paste0("summary.", class(object)[1]), "summary.dp_result"))
-}
+})
 
 coefficient_table <- function(fit) {
   error <- std_errors(fit)
@@ -58,17 +51,12 @@ coefficient_table <- function(fit) {
         `Pr(>|z|)` = error_pvalues(fit))
 }
 
-unstamped <- function(x) {
-  attr(x, "privacy") <- NULL
-  x
-}
+unstamped <- function(x) marked(x, NULL)
 
 #' @rdname summary.dp_result
 #' @export
-print.summary.dp_result <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
-  no_more(..., .harmless = print_options)
+print.summary.dp_result <- strict(function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   heading(x)
-  print_call(x$call)
   if (!x$full) return(invisible(print_screen(x, digits)))
   if (!is.null(x$which)) cat("Selected: ", deparse1(x$selected_formula), "\n\n", sep = "")
   print_groups(x$groups)
@@ -79,9 +67,23 @@ print.summary.dp_result <- function(x, digits = max(3L, getOption("digits") - 3L
     cat("\n")
   }
   print_ratios(x, digits)
+  if (!is.null(x$estimates)) {
+    print(x$estimates, digits = digits, row.names = FALSE)
+    cat("\n")
+  }
+  if (!is.null(x$stretched)) paragraph("", x$stretched)
+  if (!is.null(x$sufficient)) {
+    cat("\nReleased sufficient statistics:\n")
+    print(x$sufficient, digits = digits)
+  }
+  if (!is.null(x$estimates)) cat("\n")
   print_record(x)
   invisible(x)
-}
+}, print_options)
+
+#' @rdname dp_estimate
+#' @export
+print.summary.dp_estimate <- print.summary.dp_result
 
 # What Python's whole page says beside the estimates, what was paid and claimed, and all notes.
 print_record <- function(x) {
@@ -189,26 +191,27 @@ mark_letters <- function(x) {
   )
 }
 
+# What a page begins with.
 heading <- function(x) {
-  what <- if (inherits(x, c("dp_select", "summary.dp_select"))) {
+  what <- if (inherits(x, c("dp_estimate", "summary.dp_estimate"))) {
+    estimate_title(x)
+  } else if (inherits(x, c("dp_select", "summary.dp_select"))) {
     "variable selection"
   } else {
     switch(x$family %||% "", binomial = "logistic regression", poisson = "Poisson regression",
            quasipoisson = "quasi-Poisson regression", "linear regression")
   }
   if (isTRUE(x$seeded)) cat("*** ", stamp, " ***\n", sep = "")
-  cat("Differentially private", what, "\n\n")
+  cat("Differentially private ", what, "\n\n", sep = "")
+  cat("Call:\n", paste(deparse(x$call), collapse = "\n"), "\n\n", sep = "")
 }
-
-print_call <- function(call) cat("Call:\n", paste(deparse(call), collapse = "\n"), "\n\n", sep = "")
 
 paragraph <- function(head, text) {
   cat(strwrap(paste0(head, text), width = 0.95 * getOption("width"), exdent = 4), sep = "\n")
 }
 
 print_groups <- function(groups) {
-  if (!length(groups)) return(invisible())
-  paragraph("One of: ", paste(braced(groups), collapse = "; "))
+  if (length(groups)) paragraph("One of: ", paste(braced(groups), collapse = "; "))
 }
 
 # "{a, b}" for each group of terms that the release cannot tell apart.

@@ -1,8 +1,6 @@
 # Text on its way to Python and into messages. rpy2 asks R for UTF-8, and where R cannot give it, R's
 # error would jump over Python's frames: the next call hangs, or R ends. So all text is looked at here.
 
-legal_text <- function(x) all(are_legal(x))
-
 are_legal <- function(x) {
   mark <- Encoding(x)
   # enc2utf8() would make other text, "<e9>", of what is not the UTF-8 that it claims to be.
@@ -14,7 +12,7 @@ legal <- function(x) enc2utf8(x[are_legal(x)])
 
 # Stop unless every text within `x`, names included, is UTF-8 or can be made so.
 check_text <- function(x, what) {
-  if (is.character(x) && !legal_text(x) || !is.null(names(x)) && !legal_text(names(x))) {
+  if (!all(are_legal(c(character(), names(x), if (is.character(x)) x)))) {
     dpreg_stop("text_error", what, " holds text that is not valid UTF-8, or whose encoding is marked ",
                '"bytes": ', mend_text, ".")
   }
@@ -35,15 +33,11 @@ listed <- function(x) paste(quoted(x), collapse = ", ")
 # UTF-8 for a message; of other text the bytes, as R prints them.
 readable <- function(x) {
   x <- as.character(x)
-  if (legal_text(x)) return(enc2utf8(x))
-  vapply(x, function(text) {
-    if (legal_text(text)) return(enc2utf8(text))
-    bytes <- charToRaw(text)
-    plain <- bytes >= as.raw(0x20) & bytes < as.raw(0x7f)
-    shown <- sprintf("\\x%02x", as.integer(bytes))
-    shown[plain] <- strsplit(rawToChar(bytes[plain]), "")[[1]]
-    paste(shown, collapse = "")
-  }, "", USE.NAMES = FALSE)
+  whole <- are_legal(x)
+  x[whole] <- enc2utf8(x[whole])
+  Encoding(x[!whole]) <- "bytes"
+  x[!whole] <- gsub("\\\\", "\\", encodeString(x[!whole]), fixed = TRUE)
+  x
 }
 
 path_text <- function(path, what) {

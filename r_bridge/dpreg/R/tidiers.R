@@ -49,9 +49,8 @@ generics::augment
 
 #' @rdname tidiers
 #' @export
-tidy.dp_result <- function(x, conf.int = FALSE, conf.level = 0.95, exponentiate = FALSE,
-                           type = c("coefficients", "terms"), ...) {
-  no_more(...)
+tidy.dp_result <- strict(function(x, conf.int = FALSE, conf.level = 0.95, exponentiate = FALSE,
+                                  type = c("coefficients", "terms"), ...) {
   if (missing(type) && inherits(x, "dp_select") && is.null(x$regression)) type <- "terms"
   if (match.arg(type) == "terms") {
     if (is.null(x$terms)) dpreg_stop("argument_error", 'type = "terms" is for results of dp_select().')
@@ -61,23 +60,18 @@ tidy.dp_result <- function(x, conf.int = FALSE, conf.level = 0.95, exponentiate 
   table <- coefficient_table(fit)
   frame <- data.frame(term = rownames(table), unname(table), row.names = NULL)
   names(frame)[-1] <- c("estimate", "std.error", "statistic", "p.value")
-  if (conf.int) {
-    limits <- confint.dp_result(fit, level = conf.level)
-    frame$conf.low <- unname(limits[, 1])
-    frame$conf.high <- unname(limits[, 2])
-  }
+  if (conf.int) frame[c("conf.low", "conf.high")] <- confint.dp_result(fit, level = conf.level)
   if (!is.null(fit$marks)) frame$mark <- unname(fit$marks)
   if (exponentiate) {
     shown <- intersect(c("estimate", "conf.low", "conf.high"), names(frame))
     frame[shown] <- lapply(frame[shown], exp)
   }
   as_table(frame, x$seeded)
-}
+})
 
 #' @rdname tidiers
 #' @export
-glance.dp_result <- function(x, ...) {
-  no_more(...)
+glance.dp_result <- strict(function(x, ...) {
   fit <- if (inherits(x, "dp_ols")) x else x$regression
   own <- if (inherits(fit, "dp_glm")) {
     list(dispersion = fit$dispersion, converged = fit$converged)
@@ -93,13 +87,10 @@ glance.dp_result <- function(x, ...) {
     delta = x$delta,
     looks = NROW(x$looks)
   )
-  if (inherits(x, "dp_select")) {
-    frame$n.models <- x$n_models
-    frame$draws <- length(x$models)
-    frame$groups <- length(x$groups)
-  }
+  chosen <- if (inherits(x, "dp_select")) list(n.models = x$n_models, draws = length(x$models), groups = length(x$groups))
+  frame[names(chosen)] <- chosen
   as_table(frame, x$seeded)
-}
+})
 
 #' @rdname tidiers
 #' @export
@@ -110,25 +101,18 @@ augment.dp_result <- function(x, data = NULL, newdata = NULL, se_fit = FALSE,
   if (inherits(fit, "dp_glm")) { # which a selection chose
     return(augment.dp_glm(fit, data, newdata, se_fit = se_fit, interval = interval[1], conf.level = conf.level, ...))
   }
-  interval <- match.arg(interval)
   no_more(...)
-  newdata <- augmented_rows(data, newdata)
-  told <- predict.dp_result(x, newdata, se.fit = se_fit, interval = interval, level = conf.level)
-  frame <- augmented(newdata, told, se_fit, interval)
+  frame <- augmented(x, data, newdata, se_fit, match.arg(interval), conf.level, "response")
   if (has_response(fit, newdata)) frame$.resid <- response_values(fit, newdata) - frame$.fitted
   as_table(frame, x$seeded)
 }
 
 #' @rdname tidiers
 #' @export
-augment.dp_glm <- function(x, data = NULL, newdata = NULL, type.predict = c("link", "response"),
-                           type.residuals = NULL, se_fit = FALSE, interval = c("none", "confidence"),
-                           conf.level = 0.95, ...) {
-  type.predict <- match.arg(type.predict)
-  no_more(...)
-  newdata <- augmented_rows(data, newdata)
-  told <- predict.dp_glm(x, newdata, se.fit = se_fit, interval = interval, level = conf.level, type = type.predict)
-  frame <- augmented(newdata, told, se_fit, interval[1])
+augment.dp_glm <- strict(function(x, data = NULL, newdata = NULL, type.predict = c("link", "response"),
+                                  type.residuals = NULL, se_fit = FALSE, interval = c("none", "confidence"),
+                                  conf.level = 0.95, ...) {
+  frame <- augmented(x, data, newdata, se_fit, interval[1], conf.level, match.arg(type.predict))
   if (!is.null(type.residuals) && has_response(x, newdata) && is.null(x$trials)) {
     type.residuals <- match.arg(type.residuals, c("deviance", "pearson", "response"))
     mean <- unname(unstamped(predict.dp_glm(x, newdata, type = "response")))
@@ -141,26 +125,17 @@ augment.dp_glm <- function(x, data = NULL, newdata = NULL, type.predict = c("lin
     )
   }
   as_table(frame, x$seeded)
-}
+})
 
-augmented_rows <- function(data, newdata) {
-  if (is.null(newdata)) {
-    dpreg_stop("not_released", "fitted values are not released: give augment() a data frame of your ",
-               "own as newdata", if (!is.null(data)) ", not as data, which stands for the rows of the fit", ".")
-  }
-  as_newdata(newdata)
-}
-
-# The rows with what was predicted of them.
-augmented <- function(newdata, told, se_fit, interval) {
+# The rows with what is predicted of them.
+augmented <- function(x, data, newdata, se_fit, interval, level, type) {
+  newdata <- own_rows(newdata, "augment()", if (!is.null(data)) ", not as data, which stands for the rows of the fit")
+  told <- stats::predict(x, newdata, se.fit = se_fit, interval = interval, level = level, type = type)
   values <- as.matrix(if (se_fit) told$fit else told)
   frame <- structure(unclass(newdata), class = "data.frame")
   if (.row_names_info(newdata) > 0) frame <- cbind(.rownames = row.names(frame), frame)
   frame$.fitted <- unname(values[, 1])
-  if (interval != "none") {
-    frame$.lower <- unname(values[, 2])
-    frame$.upper <- unname(values[, 3])
-  }
+  if (interval != "none") frame[c(".lower", ".upper")] <- values[, 2:3]
   if (se_fit) frame$.se.fit <- unname(told$se.fit)
   row.names(frame) <- NULL
   frame

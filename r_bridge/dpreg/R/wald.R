@@ -32,25 +32,18 @@ anova.dp_result <- function(object, ..., test = "Chisq") {
 
 #' @rdname anova.dp_result
 #' @export
-drop1.dp_result <- function(object, scope, ..., test = "Chisq") {
-  no_more(...)
+drop1.dp_result <- strict(function(object, scope, ..., test = "Chisq") {
   fit <- fitted_part(object, "drop1()")
   check_test(test)
-  known <- fit_terms(fit)
-  may_go <- intersect(stats::drop.scope(fit$formula), known)
-  if (!missing(scope)) {
-    asked <- if (is.character(scope)) scope else {
-      attr(stats::terms(stats::update.formula(fit$formula, scope)), "term.labels")
-    }
-    unknown <- setdiff(asked, known)
-    if (length(unknown)) {
-      dpreg_stop("argument_error", "scope: ", listed(unknown), " is not a term of the fit; its terms are ",
-                 listed(known), ".")
-    }
-    may_go <- asked
+  asked <- if (missing(scope)) {
+    intersect(stats::drop.scope(fit$formula), fit_terms(fit))
+  } else if (is.character(scope)) {
+    scope
+  } else {
+    attr(stats::terms(stats::update.formula(fit$formula, scope)), "term.labels")
   }
-  wald_table(fit, may_go, object$seeded)
-}
+  wald_table(fit, known_terms(fit, asked, "scope"), object$seeded)
+})
 
 check_test <- function(test) {
   if (!identical(test, "Chisq")) {
@@ -62,6 +55,16 @@ check_test <- function(test) {
 fit_terms <- function(fit) {
   own <- vapply(fit$design$columns, `[[`, "", "term")
   setdiff(intersect(attr(stats::terms(fit$formula), "term.labels"), own), "(Intercept)")
+}
+
+# These of its terms, or all.
+known_terms <- function(fit, asked, argument) {
+  known <- fit_terms(fit)
+  unknown <- setdiff(asked, known)
+  if (length(unknown)) {
+    dpreg_stop("argument_error", argument, ": ", listed(unknown), " is not a term of the fit; its terms are ", listed(known), ".")
+  }
+  asked %||% known
 }
 
 # The p-value of a joint test, by the law that p-values of single coefficients have, and as Python's wald_test() has it.
@@ -105,8 +108,7 @@ wald_page <- function(table, what, seeded, ...) {
 #' @param model A result of [dp_select()], [dp_ols()] or [dp_glm()].
 #' @param hypothesis.matrix,rhs As for `car::linearHypothesis()`.
 #' @exportS3Method car::linearHypothesis
-linearHypothesis.dp_result <- function(model, hypothesis.matrix, rhs = NULL, ...) {
-  no_more(...)
+linearHypothesis.dp_result <- strict(function(model, hypothesis.matrix, rhs = NULL, ...) {
   fit <- fitted_part(model, "linearHypothesis()")
   refuse_given(fit, "linearHypothesis()")
   L <- hypothesis.matrix
@@ -128,7 +130,7 @@ linearHypothesis.dp_result <- function(model, hypothesis.matrix, rhs = NULL, ...
   # As car's: the second line is the test.
   table <- data.frame(Df = test[, 1], Chisq = test[, 2], `Pr(>Chisq)` = test[, 3], check.names = FALSE)
   wald_page(table, "Wald test of a linear hypothesis", model$seeded)
-}
+})
 
 # lmtest's default would take p-values from Student's law, whatever the noise.
 #' @rdname other_packages

@@ -96,7 +96,7 @@ test_that("other tables of arrow are made readers by arrow itself", {
     "leaves out age", class = "dpreg_warning"
   )
   expect_identical(told$nobs, 2000L)
-  close_source(whole)
+  python_call("close_source", list(source = whole$number))
   for (class in c("ArrowTabular", "Dataset", "arrow_dplyr_query")) {
     expect_true(is_source(structure(list(), class = class)))
   }

@@ -70,13 +70,13 @@ def in_r(formula: str) -> dict[str, Any]:
 def added_in_r(result: GLMResults | GLMSelectionResults) -> dict[str, Any]:
     """Return what the design of a family's model has beside the terms of its formula.
 
-    That is the ``offset``, by its code and R text, and the R text of the ``trials``.
+    That is the R text of the ``offset`` and of the ``trials``.
     """
     told: dict[str, Any] = {}
     if result.trials is not None:
         told["trials"] = _variable(result.trials)
     if result.offset is not None:
-        told["offset"] = {"code": result.offset, "text": _variable(result.offset)}
+        told["offset"] = _variable(result.offset)
     return told
 
 
