@@ -20,7 +20,7 @@ Tested in `tests/results/test_contrast.py` and `tests/test_statsmodels_names.py`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -329,33 +329,6 @@ def wald(combinations: Combinations, target: Floats) -> tuple[float, float, int]
         return statistic, float((1 + farther.sum()) / (1 + len(farther))), rank
     wider = np.maximum(inference.mixing(combinations.degrees), 1.0)
     return statistic, float(chdtrc(rank, np.maximum(statistic, 0.0) / wider).mean()), rank
-
-
-def level_rows(columns: Mapping[str, int], term: str, levels: Sequence[str], size: int) -> Floats:
-    """Return the coefficients of each level of a factor as rows (levels, size).
-
-    Parameters
-    ----------
-    columns : mapping of str to int
-        The factor's columns as patsy names them, "g[T.b]", "g[S.b]" or "g[b]", and their places.
-    term : str
-    levels : sequence of str
-        All levels, in their declared order.
-    size : int
-        Of the whole vector of coefficients.
-    """
-    rows = np.zeros((len(levels), size))
-    coded = {name[len(term) + 1 : -1]: place for name, place in columns.items()}
-    marks = {text[:2] for text in coded if text[:2] in ("T.", "S.")}
-    mark = next(iter(marks)) if len(marks) == 1 and len(coded) < len(levels) else ""
-    for row, level in zip(rows, levels, strict=True):
-        if mark + level in coded:
-            row[coded[mark + level]] = 1.0
-        elif mark == "S.":
-            row[list(coded.values())] = -1.0
-    if np.count_nonzero(rows.any(axis=0)) != len(coded):
-        raise ArgumentError(f"{term!r} is not a single factor, so it has no pairs of levels.")
-    return rows
 
 
 def pairwise(

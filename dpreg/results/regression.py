@@ -453,7 +453,8 @@ class RegressionResults(WithErrors, OfFormula):
             Other names for the levels, in their order.
         """
         self._together("t_test_pairwise")
-        terms, levels = self._term_places(), self._design().levels_of(term_name)
+        terms, design = self._term_places(), self._design()
+        levels = design.levels_of(term_name)
         if levels is None or term_name not in terms:
             listed = ", ".join(map(repr, terms))
             got = f"got {shown(term_name)}. The terms are {listed}."
@@ -461,8 +462,9 @@ class RegressionResults(WithErrors, OfFormula):
         labels = list(factor_labels or levels)
         if len(labels) != len(levels):
             raise ArgumentError(f"factor_labels must hold {len(levels)} names.")
-        columns = {self.exog_names[j]: j for j in terms[term_name]}
-        rows = contrast.level_rows(columns, term_name, levels, len(self.exog_names))
+        at, rows = terms[term_name], np.zeros((len(levels), len(self.exog_names)))
+        table = pd.DataFrame({name: list(levels) for name in design.needed})
+        rows[:, at] = self._rows(table, [self.exog_names[j] for j in at])
         pairs = list(itertools.combinations(range(len(levels)), 2))
         tests = self.t_test(np.array([rows[j] - rows[i] for i, j in pairs]))
         names = [f"{labels[j]}-{labels[i]}" for i, j in pairs]
