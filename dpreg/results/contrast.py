@@ -132,10 +132,8 @@ class Contrast:
         """(R beta - q) over its standard error (m,)."""
         return inference.z_values(self.effect - self.target, self.sd)
 
-    @property
-    def tvalue(self) -> Floats:
-        """The same as `statistic`; statsmodels has both names."""
-        return self.statistic
+    tvalue = statistic
+    """The same as `statistic`; statsmodels has both names."""
 
     @property
     def pvalue(self) -> Floats:

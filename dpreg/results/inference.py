@@ -174,14 +174,12 @@ _HALVINGS: Final = 60
 
 
 @lru_cache(maxsize=64)
-def _midpoints(degrees: int) -> tuple[float, ...]:
-    upper = 1 - (np.arange(_NODES) + 0.5) / _NODES
-    return tuple(chdtri(2.0 * degrees, upper) / (2.0 * degrees))
-
-
 def mixing(degrees: int | None) -> Floats:
     """Return the midpoints V_i of the privacy part's mixing law; 1 alone for Gaussian noise."""
-    return np.ones(1) if degrees is None else np.array(_midpoints(degrees))
+    upper = 1 - (np.arange(_NODES) + 0.5) / _NODES
+    found = np.ones(1) if degrees is None else chdtri(2.0 * degrees, upper) / (2.0 * degrees)
+    found.setflags(write=False)
+    return found
 
 
 def _scales(sampling: Floats, privacy: Floats, degrees: int | None) -> Floats:

@@ -35,6 +35,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -74,6 +75,7 @@ OBSERVED: Final = "observed"
 """The bound r = max |y| of each data set, as in the paper; the privacy budget does not cover it."""
 KEYS: Final = ["n", "bound", "radius", "eps", "mechanism", "neighbors", "scale"]
 _MOST_COLUMNS: Final = 12  # work
+_ANY_SIZE: Final = partial(sized, any_sign=True)
 _NEAR: Final = 0.9  # by definition: of the best chance, where a penalty counts as one that does
 _SHOWN: Final = 40
 """Settings of a page."""
@@ -95,11 +97,6 @@ def several(value: Any, name: str) -> tuple[Any, ...]:
     return values
 
 
-def size_or_zero(value: Any, name: str) -> float:
-    """Return 0, or a number whose products with others stay in float64."""
-    return 0.0 if exact(value, name) == 0 else sized(value, name, signed=True)
-
-
 def _each(value: Any, name: str, check: Callable[..., Any], *rest: Any) -> tuple[Any, ...]:
     """Return the values of a varied argument, each as `check` returns it."""
     return tuple(check(one, name, *rest) for one in several(value, name))
@@ -116,7 +113,7 @@ def _bound(value: Any, name: str) -> Fraction | str:
 
 
 def _parts(value: Any, name: str) -> tuple[float, ...]:
-    parts = np.linspace(0, 0.5, 51) if value is None else _each(value, name, size_or_zero)
+    parts = np.linspace(0, 0.5, 51) if value is None else _each(value, name, _ANY_SIZE)
     if min(parts) < 0:
         raise ArgumentError(f"{name} must be at least 0.")
     return tuple(map(float, parts))
@@ -125,7 +122,7 @@ def _parts(value: Any, name: str) -> tuple[float, ...]:
 def _coefficients(value: Any, name: str) -> Floats:
     if isinstance(value, Mapping):
         raise ArgumentError(f"{name} must be a sequence of numbers, without names.")
-    numbers = _each(value, name, size_or_zero)
+    numbers = _each(value, name, _ANY_SIZE)
     if len(numbers) > _MOST_COLUMNS:
         raise ArgumentError(f"{name} must hold 1 to {_MOST_COLUMNS} coefficients.")
     return np.array(numbers)
