@@ -234,10 +234,10 @@ def picture(plan: Any, over: str, ax: Axes | None = None) -> Axes:
     values = centre * np.geomspace(1 / 8, 8, _POINTS)
     values = values[values <= _MOST[over]]
     plans = [plan.at(**{over: max(2, round(v)) if rows else float(v)}) for v in values]
-    axes, plain = new_axes(ax, 7), {"linewidth": 1.1, "markersize": 3.5, "markevery": 6}
+    axes, thin = new_axes(ax, 7), dict[str, Any](linewidth=1.1, markersize=3.5, markevery=6)
     each = np.array([one.detection.each for one in plans]).T
     for name, line, style in zip(plan.stated.names, each, cycle(STYLES[1:]), strict=False):
-        axes.plot(values, line, label=literal(name), **plain, **style)
+        axes.plot(values, line, label=literal(name), **thin, **style)
     together = [one.found for one in plans]
     axes.plot(values, together, color="0.0", linewidth=1.8, label="all of them")
     axes.plot([centre], [plan.found], marker="o", color="0.0", linestyle="none")

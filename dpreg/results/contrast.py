@@ -77,27 +77,24 @@ class Combinations:
         estimates = self.estimates()
         if self.draws is not None:
             return inference.drawn_intervals(estimates, self.draws, self.rows, alpha)
-        if self.degrees is not None:
-            half = inference.quantiles(*self._parts(), self.degrees, inference.level(alpha))
-            return np.column_stack([estimates - half, estimates + half])
-        return inference.normal_intervals(estimates, self.errors(), alpha)
+        half = inference.quantiles(*self._parts(), self.degrees, inference.level(alpha))
+        return np.column_stack([estimates - half, estimates + half])
 
     @np.errstate(over="ignore", invalid="ignore")
     def pvalues(self, target: Floats) -> Floats:
         """Return two-sided p-values (m,) of r'beta = target, from the law of `intervals`."""
         if self.draws is not None:
             return drawn.pvalues(self.estimates(), self.draws @ self.rows.T, target)
-        away = self.estimates() - target
-        if self.degrees is None:
-            return inference.normal_pvalues(inference.z_values(away, self.errors()))
-        return inference.pvalues(away, *self._parts(), self.degrees)
+        return inference.pvalues(self.estimates() - target, *self._parts(), self.degrees)
 
     @np.errstate(over="ignore", invalid="ignore")
     def _parts(self) -> tuple[Floats, Floats]:
-        """Return the variances (m,) that sampling and the noise add."""
-        assert self.privacy is not None
+        """Return the variances (m,) that are normal and that are mixed."""
+        whole = np.square(self.errors())
+        if self.privacy is None or self.degrees is None:
+            return whole, np.zeros(len(whole))
         noise = inference.variances(self.privacy, self.rows)
-        return np.square(self.errors()) - noise, noise
+        return whole - noise, noise
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

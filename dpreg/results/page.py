@@ -32,11 +32,8 @@ def page(result: Any, alpha: float, *, full: bool = False, ratios: bool = False)
     build = _whole if full else _screen
     blocks = [*build(result, alpha, ratios=ratios)]
     short = () if full else tuple(_paper(result, alpha))
-    return Summary(_title(result), result.claim.stamp, tuple(blocks), short)
-
-
-def _title(result: Any) -> str:
-    return f"Private {result.title.format(result)}"
+    title = f"Private {result.title.format(result)}"
+    return Summary(title, result.claim.stamp, tuple(blocks), short)
 
 
 def _screen(result: Any, alpha: float, *, ratios: bool) -> Iterable[Block]:

@@ -169,7 +169,7 @@ def _panels(
     across: str,
     apart: str,
     span: tuple[float, float],
-) -> Figure:
+) -> Any:
     """Draw "value": a row of panels for each of `labels`, a column for each radius, some lines.
 
     A pale line shows "noiseless", where there is such a column.
