@@ -461,26 +461,23 @@ class Paper:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Gains:
-    """What k terms with an effect gain, by predicted laws; make it with `gains`.
+class Gains(Detection):
+    """What k terms with an effect gain, by predicted laws, and find; make it with `gains`.
 
     Attributes
     ----------
+    each, all, right, useless
+        As of `Detection`: of each effect the chance that its test passes under each prior, and of
+        terms without one at most so many.
     strength, reach : (k,) arrays
         What each gains without noise, the least by any prior, and what it has to.
-    each : (k,) array
-        Chance that its test passes under each prior.
     level : float
         Of each test.
-    useless : float
-        The expected number of terms without an effect that are found, at most.
     """
 
     strength: Floats
     reach: Floats
-    each: Floats
     level: float
-    useless: float
 
     def rows_for(self, wanted: float) -> float:
         """Return by how much rows must grow for every effect to be found with about this chance.
@@ -491,11 +488,6 @@ class Gains:
         z = float(ndtri(wanted ** (1 / len(self.each))))
         needed = (np.sqrt(self.reach) + max(z, 0.0)) ** 2
         return float((needed / np.maximum(self.strength, _TINY)).max())
-
-    def detect(self) -> Detection:
-        """Predict what a choice finds."""
-        every = float(np.prod(self.each))
-        return Detection(self.each, every, every * math.exp(-self.useless), self.useless)
 
 
 def gains(
@@ -522,7 +514,8 @@ def gains(
 
     strength, each = np.array([[shown(look) for look in one] for one in looks]).min(1).mean(0)
     reach = np.array([evidence.reach(first, len(unit), level) for unit in with_effect])
-    return Gains(strength, reach, each, level, level * (offered - len(with_effect)))
+    every, useless = float(np.prod(each)), level * (offered - len(with_effect))
+    return Gains(each, every, every * math.exp(-useless), useless, strength, reach, level)
 
 
 # ---- how near a coefficient comes ----------------------------------------------------------------
