@@ -25,22 +25,19 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cache, partial
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
+import pandas as pd
 
 from dpreg.errors import ArgumentError
+from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget, BudgetTable
 from dpreg.privacy.protection import Protection
 from dpreg.results import catalogue
 from dpreg.results.saved import Matrix, Settled, Vector
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from dpreg.privacy.account import Account
-
-_Table = TypeVar("_Table", "pd.Series", "pd.DataFrame")
+_Table = TypeVar("_Table", pd.Series, pd.DataFrame)
 
 _WORDS: Final = catalogue("claim.toml")
 STAMP: Final = "NOT PRIVATE: seeded"

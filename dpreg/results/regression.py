@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 from dpreg.arrays import Floats
 from dpreg.columns import Boolean, ColumnType, Numeric
 from dpreg.errors import ArgumentError, NotReleased, shown
-from dpreg.formula.design import build_design
+from dpreg.formula.design import Design, build_design
 from dpreg.paths import read_text
 from dpreg.results import contrast, inference, notes, page, plots, tables
 from dpreg.results.base import ERRORS_AS, NeverReleased, Released, WithErrors, WithoutRows
@@ -39,8 +39,6 @@ from dpreg.schema import Schema
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from dpreg.formula.design import Design
 
 INTERVAL_METHODS: Final = ("noise-aware", "bootstrap")
 _OF_COLUMNS: Final = (
