@@ -98,7 +98,7 @@ from fractions import Fraction
 from typing import Final
 
 import numpy as np
-from scipy.special import chdtri, gammaln, ndtr, ndtri
+from scipy.special import chdtri, expit, gammaln, logit, ndtr, ndtri
 
 from dpreg.arrays import Floats, Ints
 from dpreg.choice import evidence
@@ -212,7 +212,7 @@ def detect(
     sure_in, sure_out = (gain > _FAR).all(axis=0), (gain < -_FAR).all(axis=0)
     open_ = np.flatnonzero(~(sure_in | sure_out))
     held = (np.arange(2 ** len(open_))[:, None] >> np.arange(len(open_))) & 1 == 1
-    sizes, log_copies, score = _useless_classes(_useless_losses(effects, rate, phi, psi))
+    sizes, log_copies, score = _useless_classes(effects, rate, phi, psi)
     # Scores over (L, sets of effects x numbers of useless terms), least zero.
     s = -(gain[:, open_] @ held.T.astype(float))
     total = (s[:, :, None] + score).reshape(len(gain), -1)
@@ -223,10 +223,6 @@ def detect(
     each[open_] = chances.sum(axis=1) @ held
     every = chances[-1] if not sure_out.any() else np.zeros(len(sizes))
     return Detection(each, float(every.sum()), float(every[0]), float(chances.sum(axis=0) @ sizes))
-
-
-def _coin(gain: Floats) -> Floats:
-    return np.asarray(1 / (1 + np.exp(np.clip(-gain, -_DEEPEST, _DEEPEST))))
 
 
 def _falls(effects: Effects, rows: float) -> Floats:
@@ -242,45 +238,33 @@ def _falls(effects: Effects, rows: float) -> Floats:
     return np.asarray(moved**2 + effects.sigma2 * (effects.columns - 1))
 
 
-def _useless_losses(effects: Effects, rate: float, phi: float, psi: float) -> Floats:
-    """Return t (c - d0) of each term without an effect, (u,): the price of its entry."""
-    above = 1 - (np.arange(_POINTS) + 0.5) / _POINTS
-    out = np.empty(len(effects.useless))
-    for columns in np.unique(effects.useless):
-        chi: Floats = np.asarray(chdtri(float(columns), above), dtype=np.float64)
-        cost = rate * (psi + phi * float(columns) - effects.sigma2 * chi)
-        out[effects.useless == columns] = _price(float(_coin(-cost).mean()))
-    return out
-
-
-def _price(chance: float) -> float:
-    """Return the loss of which a coin has this chance."""
-    if 0 < chance < 1:
-        return math.log((1 - chance) / chance)
-    return _DEEPEST if chance <= 0 else -_DEEPEST
-
-
-def _useless_classes(loss: Floats) -> tuple[Floats, Floats, Floats]:
+def _useless_classes(
+    effects: Effects, rate: float, phi: float, psi: float
+) -> tuple[Floats, Floats, Floats]:
     """Sizes s, log C(u, s) and scores of the sets of useless terms, as far as they have weight.
 
-    Terms of different width are counted as terms of one loss, that of the same mean chance.
+    Terms of different width are counted as terms of one price, that of the same mean chance.
     """
-    u = len(loss)
-    chance = float(_coin(-loss).mean()) if u else 0.0
-    typical = _price(chance) if 0 < chance < 1 else float(loss.mean()) if u else 0.0
-    mean = u * chance
-    top = min(u, math.ceil(mean + 8 * math.sqrt(mean) + 4))  # precision
-    s = np.arange(top + 1.0)
-    return s, gammaln(u + 1) - gammaln(s + 1) - gammaln(u - s + 1), s * typical
+    above, u = 1 - (np.arange(_POINTS) + 0.5) / _POINTS, len(effects.useless)
+    chances = np.zeros(u)
+    for columns in np.unique(effects.useless):
+        gain = rate * (effects.sigma2 * chdtri(float(columns), above) - psi - phi * float(columns))
+        chances[effects.useless == columns] = expit(gain).mean()
+    chance = float(chances.mean()) if u else 0.0
+    top = min(u, math.ceil(u * chance + 8 * math.sqrt(u * chance) + 4))  # precision
+    s, price = np.arange(top + 1.0), float(np.clip(-logit(chance), -_DEEPEST, _DEEPEST))
+    return s, gammaln(u + 1) - gammaln(s + 1) - gammaln(u - s + 1), s * price
 
 
 def _class_law(score: Floats, log_copies: Floats, mechanism: str) -> Floats:
     """Chance of each class of equal models, (L, C), by one quadrature; see `probabilities`."""
-    out = np.empty_like(score)
+    out = np.exp(log_copies - np.minimum(score, _DEEPEST))  # the exponential mechanism's
     step = max(1, 2**21 // (score.shape[1] * _POINTS))
-    for start in range(0, len(score), step):
-        part = score[start : start + step]
-        out[start : start + step] = _LAWS[mechanism](np.minimum(part, _DEEPEST), log_copies)
+    for start in range(0, len(score) if mechanism in _LAWS else 0, step):
+        part = slice(start, start + step)
+        log_keep, log_density, weights = _LAWS[mechanism](np.minimum(score[part], _DEEPEST))
+        others = (np.exp(log_copies)[:, None] * log_keep).sum(axis=1, keepdims=True) - log_keep
+        out[part] = np.exp(log_copies) * (np.exp(others + log_density) @ weights)
     return np.asarray(out / out.sum(axis=1, keepdims=True))
 
 
@@ -288,32 +272,21 @@ _FLIP: Final = panels(np.r_[0.0, 4.0 ** np.arange(-14, 0), 0.5, 1.0], 5)  # prec
 _LAPLACE: Final = panels(np.r_[np.arange(-40.0, -8, 2), np.arange(-8, 40.5)], 4)  # precision
 
 
-def _exponential_law(score: Floats, log_copies: Floats) -> Floats:
-    return np.asarray(np.exp(log_copies - score))
-
-
-def _flip_law(score: Floats, log_copies: Floats) -> Floats:
+def _flip(score: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return log H and log f of each model at the nodes, (L, C, nodes), and the nodes' weights."""
     u, weights = _FLIP
-    log_keep = np.log1p(-np.exp(-score)[:, :, None] * u)
-    others = (np.exp(log_copies)[:, None] * log_keep).sum(axis=1, keepdims=True) - log_keep
-    return np.asarray(np.exp(log_copies - score) * (np.exp(others) @ weights))
+    return np.log1p(-np.exp(-score)[:, :, None] * u), -score[:, :, None], weights
 
 
-def _laplace_law(score: Floats, log_copies: Floats) -> Floats:
+def _laplace(score: Floats) -> tuple[Floats, Floats, Floats]:
     x, weights = _LAPLACE
     gap = x - score[:, :, None]
     below = np.log1p(-0.5 * np.exp(np.minimum(gap, 0.0)))
     log_keep = np.where(gap > 0, math.log(0.5) - gap, below)
-    density = math.log(0.5) - np.abs(gap)
-    others = (np.exp(log_copies)[:, None] * log_keep).sum(axis=1, keepdims=True) - log_keep
-    return np.asarray(np.exp(log_copies) * (np.exp(others + density) @ weights))
+    return log_keep, math.log(0.5) - np.abs(gap), weights
 
 
-_LAWS: Final = {
-    "permute-and-flip": _flip_law,
-    "exponential": _exponential_law,
-    "laplace": _laplace_law,
-}
+_LAWS: Final = {"permute-and-flip": _flip, "laplace": _laplace}
 
 
 # ---- the theorems of the paper -------------------------------------------------------------------
@@ -397,10 +370,7 @@ def least_rows(theorem: Callable[[Situation], float], at: Situation, chance: flo
 
     Its condition on R is ignored; infinity where no n up to 1e15 suffices.
     """
-
-    def reached(rows: float) -> bool:
-        return theorem(replace(at, rows=rows)) >= chance
-
+    reached = lambda rows: theorem(replace(at, rows=rows)) >= chance  # noqa: E731
     found = least(reached, 16.0, 1e15, 1e-3)  # precision
     return math.inf if found is None else found
 
@@ -455,12 +425,10 @@ class Paper:
             rate=Fraction(rate),
             mechanism=mechanism,
         )
-        count, widths = (
-            len(told.names),
-            np.array([len(unit) for unit in told.units], dtype=np.int64),
-        )
+        widths = np.array([len(unit) for unit in told.units], dtype=np.int64)
         strength = [float(own.sum()) for own in told.each(told.beta**2 * told.variance)]
-        effects = Effects(np.array(strength), widths[:count], widths[count:], sigma**2)
+        own, useless = np.split(widths, [len(told.names)])
+        effects = Effects(np.array(strength), own, useless, sigma**2)
         free = [j - 1 for unit in told.units for j in unit]
         situation = Situation(
             rows=max(rows, 3.0),  # precision: log n is above 1
@@ -493,26 +461,23 @@ class Paper:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Gains:
-    """What k terms with an effect gain, by predicted laws; make it with `gains`.
+class Gains(Detection):
+    """What k terms with an effect gain, by predicted laws, and find; make it with `gains`.
 
     Attributes
     ----------
+    each, all, right, useless
+        As of `Detection`: of each effect the chance that its test passes under each prior, and of
+        terms without one at most so many.
     strength, reach : (k,) arrays
         What each gains without noise, the least by any prior, and what it has to.
-    each : (k,) array
-        Chance that its test passes under each prior.
     level : float
         Of each test.
-    useless : float
-        The expected number of terms without an effect that are found, at most.
     """
 
     strength: Floats
     reach: Floats
-    each: Floats
     level: float
-    useless: float
 
     def rows_for(self, wanted: float) -> float:
         """Return by how much rows must grow for every effect to be found with about this chance.
@@ -523,11 +488,6 @@ class Gains:
         z = float(ndtri(wanted ** (1 / len(self.each))))
         needed = (np.sqrt(self.reach) + max(z, 0.0)) ** 2
         return float((needed / np.maximum(self.strength, _TINY)).max())
-
-    def detect(self) -> Detection:
-        """Predict what a choice finds."""
-        every = float(np.prod(self.each))
-        return Detection(self.each, every, every * math.exp(-self.useless), self.useless)
 
 
 def gains(
@@ -554,7 +514,8 @@ def gains(
 
     strength, each = np.array([[shown(look) for look in one] for one in looks]).min(1).mean(0)
     reach = np.array([evidence.reach(first, len(unit), level) for unit in with_effect])
-    return Gains(strength, reach, each, level, level * (offered - len(with_effect)))
+    every, useless = float(np.prod(each)), level * (offered - len(with_effect))
+    return Gains(each, every, every * math.exp(-useless), useless, strength, reach, level)
 
 
 # ---- how near a coefficient comes ----------------------------------------------------------------

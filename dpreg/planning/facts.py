@@ -49,10 +49,13 @@ def checked_fields(kind: type[Any], call: Mapping[str, Any]) -> dict[str, Any]:
     return {name: check(call[name], name) for name, check in checks.items()}
 
 
-def sized(value: object, name: str, *, signed: bool = False) -> float:
-    """Return a number whose size lies between 1e-30 and 1e30, positive unless `signed`."""
-    number = exact(value, name) if signed else arguments.positive(value, name)
-    if not 1 <= abs(number) * _LARGEST <= _LARGEST**2:
+def sized(value: object, name: str, *, any_sign: bool = False) -> float:
+    """Return a positive number, or 0 or one of any sign, whose products stay in float64.
+
+    Its size lies between 1e-30 and 1e30.
+    """
+    number = exact(value, name) if any_sign else arguments.positive(value, name)
+    if number and not 1 <= abs(number) * _LARGEST <= _LARGEST**2:
         raise ArgumentError(f"{name} must lie between 1e-30 and 1e30 in size; got {shown(value)}.")
     return float(number)
 
@@ -189,8 +192,8 @@ def _request(call: Mapping[str, Any], method: str, of: str) -> SelectionRequest:
     for name in _PAPERS[1:]:
         if call[name] == "private":
             raise ArgumentError(f'a plan spends nothing: {name} must be a number, not "private".')
-        if isinstance(value := getattr(request, name), Fraction) and value:
-            sized(value, name, signed=True)
+        if isinstance(value := getattr(request, name), Fraction):
+            sized(value, name, any_sign=True)
     return request
 
 
@@ -242,10 +245,7 @@ def _named(effects: Any, of: str) -> dict[str, float]:
         named = {f"x{i}": value for i, value in enumerate(values, 1)}
     if not 1 <= len(named) <= _MOST_EFFECTS[of]:
         raise ArgumentError(f"effects must hold 1 to {_MOST_EFFECTS[of]} coefficients.")
-    numbers = {name: exact(value, "effects") for name, value in named.items()}
+    numbers = {name: sized(value, "effects", any_sign=True) for name, value in named.items()}
     if of == "select" and not all(numbers.values()):
         raise ArgumentError("an effect of zero is not an effect: count it among the candidates.")
-    return {
-        name: sized(value, "effects", signed=True) if numbers[name] else 0.0
-        for name, value in named.items()
-    }
+    return numbers

@@ -19,7 +19,7 @@ from dpreg.planning.chances import Situation, least_rows, theorem_41, theorem_42
 from dpreg.privacy.budget import decimal_string
 from dpreg.request import choice
 from dpreg.results import catalogue
-from dpreg.results.plots import literal, new_axes
+from dpreg.results.plots import STYLES, literal, new_axes
 from dpreg.results.summary import Block, Facts, Grid, Paragraph, Summary
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ _CLIPPED: Final = 0.02
 """A larger share of responses beyond their bounds is said to be one."""
 _POINTS: Final = 25
 _MOST: Final = {"n": 1e18, "eps": 1e30}  # work: what `plan` takes
-_DASHES: Final = ("--", "-.", ":", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)))
-_MARKS: Final = ("s", "^", "D", "v", "x", "+")
 
 
 def words(name: str, **numbers: Any) -> str:
@@ -74,7 +72,8 @@ def report(plan: Any) -> Summary:
         blocks.append(_table(plan.errors, columns("errors")))
     if facts.chooses:
         told = {"Useless": f"{plan.useless:.3g} terms without an effect are expected."}
-        blocks += _paragraphs(told | {"Rule": _rule(plan)})
+        rule = words(f"rule-{kind}", miss=1 - facts.chance, n=plan.rule_of_thumb)
+        blocks += _paragraphs(told | {"Rule": rule})
     said = {f"[{i}]": note for i, note in enumerate(_notes(plan), 1)}
     said |= {
         "Reading": words(f"reading-{kind}") if kind in ("adaptive", "fit") else "",
@@ -172,12 +171,6 @@ def _found(plan: Any, kind: str) -> list[Block]:
     return [replace(shown, rows=(*shown.rows, *last))]
 
 
-def _rule(plan: Any) -> str:
-    """Say what the rule of thumb asks for."""
-    kind = "adaptive" if plan.adaptive else "pcls"
-    return words(f"rule-{kind}", miss=1 - plan.facts.chance, n=plan.rule_of_thumb)
-
-
 # ---- notes -------------------------------------------------------------------------------------
 
 
@@ -241,11 +234,10 @@ def picture(plan: Any, over: str, ax: Axes | None = None) -> Axes:
     values = centre * np.geomspace(1 / 8, 8, _POINTS)
     values = values[values <= _MOST[over]]
     plans = [plan.at(**{over: max(2, round(v)) if rows else float(v)}) for v in values]
-    axes, styles = new_axes(ax, 7), zip(cycle(_DASHES), cycle(_MARKS), strict=True)
+    axes, thin = new_axes(ax, 7), dict[str, Any](linewidth=1.1, markersize=3.5, markevery=6)
     each = np.array([one.detection.each for one in plans]).T
-    for name, line, (dashes, mark) in zip(plan.stated.names, each, styles, strict=False):
-        (drawn,) = axes.plot(values, line, color="0.45", linewidth=1.1, label=literal(name))
-        drawn.set(linestyle=dashes, marker=mark, markersize=3.5, markevery=6)
+    for name, line, style in zip(plan.stated.names, each, cycle(STYLES[1:]), strict=False):
+        axes.plot(values, line, label=literal(name), **thin, **style)
     together = [one.found for one in plans]
     axes.plot(values, together, color="0.0", linewidth=1.8, label="all of them")
     axes.plot([centre], [plan.found], marker="o", color="0.0", linestyle="none")

@@ -302,7 +302,7 @@ class Plan(Planned):
     @cached_property
     def detection(self) -> Detection:
         """What the law of the call predicts."""
-        return self.gains.detect() if self.adaptive else self.paper.detect()
+        return self.gains if self.adaptive else self.paper.detect()
 
     @property
     def reached(self) -> bool:

@@ -267,37 +267,6 @@ def _check_known(given: Iterable[str], known: Iterable[str], name: str) -> None:
 # ---- columns, and the shape of residuals ---------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Assumed:
-    """Rows in stored units, whose columns are those of a design without the constant.
-
-    Attributes
-    ----------
-    x : (m, p) array
-    shape : (m,) array
-        Residuals of mean square 1.
-    own : (m,) array or None
-        The stored response of rows of another table, where they have it.
-    """
-
-    x: Floats = field(repr=False)
-    shape: Floats = field(repr=False)
-    own: Floats | None = field(default=None, repr=False)
-
-    def deviations(self) -> Floats:
-        """Return the standard deviation of each column given the others, in these rows: (p,)."""
-        centred = self.x - self.x.mean(axis=0)
-        moments = centred.T @ centred / len(centred)
-        scale = np.sqrt(np.maximum(np.diag(moments), np.finfo(float).tiny))
-        inverse = np.diag(np.linalg.pinv(moments / np.outer(scale, scale), hermitian=True))
-        return np.asarray(scale / np.sqrt(np.maximum(inverse, 1.0)))
-
-    def response(self, beta: Floats, sigma: float) -> Floats:
-        """Return the response, (m,), of coefficients (p,) and a residual standard deviation."""
-        explained = (self.x - self.x.mean(axis=0)) @ beta
-        return np.asarray(np.clip(explained + sigma * self.shape, -1.0, 1.0))
-
-
 def assumed(
     design: Design,
     given: Mapping[int, float],
@@ -306,8 +275,11 @@ def assumed(
     *,
     skewed: bool = False,
     least: int = _ROWS[0],
-) -> Assumed:
-    """Make up rows of a design, or make them of another table's rows.
+) -> tuple[Floats, Floats, Floats | None]:
+    """Make up rows of a design, or make them of another table's rows, in stored units.
+
+    Returns the columns without the constant, (m, p); residuals of mean square 1, (m,); and the
+    response of rows of another table, where they have it.
 
     Parameters
     ----------
@@ -347,7 +319,16 @@ def assumed(
             "the formula has columns."
         )
     response = np.ascontiguousarray(z[:, -1]) if own else None
-    return Assumed(x, _residuals(x, response, skewed=skewed), response)
+    return x, _residuals(x, response, skewed=skewed), response
+
+
+def deviations_of(x: Floats) -> Floats:
+    """Return the standard deviation of each column given the others, in these rows: (p,)."""
+    centred = x - x.mean(axis=0)
+    moments = centred.T @ centred / len(centred)
+    scale = np.sqrt(np.maximum(np.diag(moments), np.finfo(float).tiny))
+    inverse = np.diag(np.linalg.pinv(moments / np.outer(scale, scale), hermitian=True))
+    return np.asarray(scale / np.sqrt(np.maximum(inverse, 1.0)))
 
 
 def _alone(design: Design, j: int) -> bool:
@@ -504,16 +485,17 @@ class Rows:
         family, described = model.family(design), model.described(design)
         at = columns_of(model, design)
         units = model.to_user_units(design, at)
-        made = assumed(
+        x, residuals, y = assumed(
             design, told.given, facts.correlation, facts.like, skewed=skewed, least=least
         )
-        y, beta = made.own, None
+        beta = None
         if not facts.family:
-            y = made.response(told.beta, told.sigma)
-            beta = np.append(float(np.mean(y) - made.x.mean(axis=0) @ told.beta), told.beta)
+            y = (x - x.mean(axis=0)) @ told.beta + told.sigma * residuals
+            y = np.clip(y, -1.0, 1.0)
+            beta = np.append(float(np.mean(y) - x.mean(axis=0) @ told.beta), told.beta)
         elif y is None:
-            y, beta = _responses(facts, told, family, described, made.x)
-        deviations = made.deviations()
+            y, beta = _responses(facts, told, family, described, x)
+        deviations = deviations_of(x)
         ratios = deviations.copy()
         deviations[[j - 1 for j in told.given]] = list(told.given.values())
         ratios = (ratios / deviations)[[j - 1 for j in described.columns]]
@@ -521,7 +503,7 @@ class Rows:
         return cls(
             family=family,
             described=described,
-            z=np.column_stack([np.ones(len(y)), made.x, y]),
+            z=np.column_stack([np.ones(len(y)), x, y]),
             beta=beta,
             places=tuple(range(len(described.columns) + 1))[-len(at) :],
             names=tuple(("Intercept", *told.labels)[j] for j in at),

@@ -25,22 +25,21 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cache, partial
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
+import pandas as pd
 
 from dpreg.errors import ArgumentError
-from dpreg.privacy.budget import Budget, BudgetTable, decimal_string
+from dpreg.privacy.account import Account
+from dpreg.privacy.budget import Budget, BudgetTable
 from dpreg.privacy.protection import Protection
+from dpreg.results import catalogue
 from dpreg.results.saved import Matrix, Settled, Vector
 
-if TYPE_CHECKING:
-    import pandas as pd
+_Table = TypeVar("_Table", pd.Series, pd.DataFrame)
 
-    from dpreg.privacy.account import Account
-
-_Table = TypeVar("_Table", "pd.Series", "pd.DataFrame")
-
+_WORDS: Final = catalogue("claim.toml")
 STAMP: Final = "NOT PRIVATE: seeded"
 """The mark on every view of a result whose noise came from a seeded generator."""
 
@@ -116,10 +115,7 @@ class PrivacyClaim:
         body = " ".join((_guarantee(self), *self.caveats))
         if not self.seeded:
             return body
-        return (
-            f"{STAMP}. The noise came from a seeded generator that anyone can run again, so these "
-            f"numbers protect nobody. The same call without a seed would claim: {body}"
-        )
+        return str(_WORDS["seeded"]).format(stamp=STAMP, claim=body)
 
     def titled(self, title: str) -> str:
         """Return `title` with the stamp, if there is one, as a repr that shows no numbers."""
@@ -133,34 +129,14 @@ class PrivacyClaim:
 
 
 def _guarantee(claim: PrivacyClaim) -> str:
-    eps, delta = decimal_string(claim.spent.eps), decimal_string(claim.spent.delta)
-    k = claim.contributions
-    owns = "one row" if k == 1 else f"{k} rows"
-    if claim.person is not None:
-        each = "replacing" if claim.neighbors == "replace-one" else "adding or removing"
-        change = f"{each} all rows of any one person, the number of rows being private,"
-    elif claim.neighbors == "replace-one":
-        change = "replacing the data of any one person, at a fixed and public number of rows,"
-    else:
-        change = "adding or removing any one person, the number of rows being private,"
-    who = f"A person is assumed to own at most {owns}; anyone who owns more is protected less"
-    if claim.person is not None:
-        who = (
-            f"A person is all rows with one value of {claim.person!r}, of which at most {owns} "
-            f"{'was' if k == 1 else 'were'} used"
-        )
-    if claim.whole:
-        who = (
-            f"A person is all rows with one value of {claim.person!r}, however many: they were "
-            "summed, and the sum was limited"
-        )
+    (eps, delta), k = claim.spent.as_decimal(), claim.contributions
+    own = "owns" if claim.person is None else "whole" if claim.whole else "limited"
+    change = _WORDS["rows" if claim.person is None else "persons"][claim.neighbors]
+    rows, were = ("one row", "was") if k == 1 else (f"{k} rows", "were")
+    who = _WORDS["who"][own].format(person=claim.person, rows=rows, were=were)
     slack = "" if claim.spent.delta == 0 else f" plus {delta}"
-    return (
-        f"Differentially private with eps = {eps} and delta = {delta}: {change} changes the "
-        f"probability of any set of outcomes by at most a factor exp({eps}){slack}. "
-        f"{who}. Formula, schema, the arguments of the call and the table's column names count as "
-        "public; how long the call took is not covered."
-    )
+    told = {"change": change, "who": who, "slack": slack}
+    return str(_WORDS["sentence"]).format(eps=eps, delta=delta, **told)
 
 
 _LIBRARIES: Final = ("dpreg", "opendp", "python-flint", "numpy", "scipy")

@@ -20,7 +20,7 @@ Tested in `tests/results/test_contrast.py` and `tests/test_statsmodels_names.py`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,27 +77,24 @@ class Combinations:
         estimates = self.estimates()
         if self.draws is not None:
             return inference.drawn_intervals(estimates, self.draws, self.rows, alpha)
-        if self.degrees is not None:
-            half = inference.quantiles(*self._parts(), self.degrees, inference.level(alpha))
-            return np.column_stack([estimates - half, estimates + half])
-        return inference.normal_intervals(estimates, self.errors(), alpha)
+        half = inference.quantiles(*self._parts(), self.degrees, inference.level(alpha))
+        return np.column_stack([estimates - half, estimates + half])
 
     @np.errstate(over="ignore", invalid="ignore")
     def pvalues(self, target: Floats) -> Floats:
         """Return two-sided p-values (m,) of r'beta = target, from the law of `intervals`."""
         if self.draws is not None:
             return drawn.pvalues(self.estimates(), self.draws @ self.rows.T, target)
-        away = self.estimates() - target
-        if self.degrees is None:
-            return inference.normal_pvalues(inference.z_values(away, self.errors()))
-        return inference.pvalues(away, *self._parts(), self.degrees)
+        return inference.pvalues(self.estimates() - target, *self._parts(), self.degrees)
 
     @np.errstate(over="ignore", invalid="ignore")
     def _parts(self) -> tuple[Floats, Floats]:
-        """Return the variances (m,) that sampling and the noise add."""
-        assert self.privacy is not None
+        """Return the variances (m,) that are normal and that are mixed."""
+        whole = np.square(self.errors())
+        if self.privacy is None or self.degrees is None:
+            return whole, np.zeros(len(whole))
         noise = inference.variances(self.privacy, self.rows)
-        return np.square(self.errors()) - noise, noise
+        return whole - noise, noise
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -132,10 +129,8 @@ class Contrast:
         """(R beta - q) over its standard error (m,)."""
         return inference.z_values(self.effect - self.target, self.sd)
 
-    @property
-    def tvalue(self) -> Floats:
-        """The same as `statistic`; statsmodels has both names."""
-        return self.statistic
+    tvalue = statistic
+    """The same as `statistic`; statsmodels has both names."""
 
     @property
     def pvalue(self) -> Floats:
@@ -329,33 +324,6 @@ def wald(combinations: Combinations, target: Floats) -> tuple[float, float, int]
         return statistic, float((1 + farther.sum()) / (1 + len(farther))), rank
     wider = np.maximum(inference.mixing(combinations.degrees), 1.0)
     return statistic, float(chdtrc(rank, np.maximum(statistic, 0.0) / wider).mean()), rank
-
-
-def level_rows(columns: Mapping[str, int], term: str, levels: Sequence[str], size: int) -> Floats:
-    """Return the coefficients of each level of a factor as rows (levels, size).
-
-    Parameters
-    ----------
-    columns : mapping of str to int
-        The factor's columns as patsy names them, "g[T.b]", "g[S.b]" or "g[b]", and their places.
-    term : str
-    levels : sequence of str
-        All levels, in their declared order.
-    size : int
-        Of the whole vector of coefficients.
-    """
-    rows = np.zeros((len(levels), size))
-    coded = {name[len(term) + 1 : -1]: place for name, place in columns.items()}
-    marks = {text[:2] for text in coded if text[:2] in ("T.", "S.")}
-    mark = next(iter(marks)) if len(marks) == 1 and len(coded) < len(levels) else ""
-    for row, level in zip(rows, levels, strict=True):
-        if mark + level in coded:
-            row[coded[mark + level]] = 1.0
-        elif mark == "S.":
-            row[list(coded.values())] = -1.0
-    if np.count_nonzero(rows.any(axis=0)) != len(coded):
-        raise ArgumentError(f"{term!r} is not a single factor, so it has no pairs of levels.")
-    return rows
 
 
 def pairwise(

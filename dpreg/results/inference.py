@@ -108,11 +108,6 @@ def z_values(estimates: Floats, errors: Floats) -> Floats:
         return np.asarray(np.divide(estimates, errors), dtype=np.float64)
 
 
-def normal_pvalues(z: Floats) -> Floats:
-    """Return two-sided p-values from the normal law."""
-    return np.asarray(2 * ndtr(-np.abs(z)), dtype=np.float64)
-
-
 @np.errstate(over="ignore", invalid="ignore")
 def normal_intervals(
     estimates: Floats, errors: Floats, alpha: float, degrees: int | None = None
@@ -174,14 +169,14 @@ _HALVINGS: Final = 60
 
 
 @lru_cache(maxsize=64)
-def _midpoints(degrees: int) -> tuple[float, ...]:
-    upper = 1 - (np.arange(_NODES) + 0.5) / _NODES
-    return tuple(chdtri(2.0 * degrees, upper) / (2.0 * degrees))
-
-
 def mixing(degrees: int | None) -> Floats:
     """Return the midpoints V_i of the privacy part's mixing law; 1 alone for Gaussian noise."""
-    return np.ones(1) if degrees is None else np.array(_midpoints(degrees))
+    upper = 1 - (np.arange(_NODES) + 0.5) / _NODES
+    found: Floats = np.ones(1)
+    if degrees is not None:
+        found = np.asarray(chdtri(2.0 * degrees, upper) / (2.0 * degrees))
+    found.setflags(write=False)
+    return found
 
 
 def _scales(sampling: Floats, privacy: Floats, degrees: int | None) -> Floats:
@@ -209,9 +204,9 @@ def pvalues(errors: Floats, sampling: Floats, privacy: Floats, degrees: int | No
 def quantiles(sampling: Floats, privacy: Floats, degrees: int | None, alpha: float) -> Floats:
     """Return half-widths t with P(|error| > t) = alpha, elementwise."""
     scales = _scales(sampling, privacy, degrees)
-    normal = float(-ndtri(alpha / 2))
     if degrees is None:
-        return np.asarray(normal * scales[..., 0])
+        return np.asarray(ndtri(1 - alpha / 2) * scales[..., 0])
+    normal = float(-ndtri(alpha / 2))
     low, high = normal * scales.min(axis=-1), normal * scales.max(axis=-1)
     scales = np.where(scales > 0, scales, np.finfo(float).tiny)
     for _ in range(_HALVINGS):

@@ -371,13 +371,9 @@ def _lines(result: Any) -> Iterator[Line]:
             for place, look in enumerate(getattr(holder, name, ()), 1):
                 yield from _of_look(f"look {place}", look)
     if fit is not None:
-        law = (
-            "normal"
-            if fit.noise_degrees is None
-            else "sampling error and heavier noise, of degrees"
-        )
-        law = "bootstrap draws" if fit.interval_method == "bootstrap" else law
-        yield "fit", f"law of p-values and intervals: {law}", fit.noise_degrees or math.nan
+        law = "normal" if fit.noise_degrees is None else "mixed"
+        law = "bootstrap" if fit.interval_method == "bootstrap" else law
+        yield "fit", _TRACE["laws"][law], fit.noise_degrees or math.nan
         yield from _recorded("fit", fit if fit.ridged else replace(fit, ridge=None), _TRACE["fit"])
     elif hasattr(result, "selected"):
         return

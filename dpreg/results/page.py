@@ -7,18 +7,16 @@ it, and the notes that say what not to trust. With ``full=True`` it has all that
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from dpreg.privacy.budget import decimal_string
 from dpreg.results import notes
 from dpreg.results import tables as views
+from dpreg.results.claim import PrivacyClaim
 from dpreg.results.summary import Block, Paragraph, Summary
 from dpreg.results.tables import facts, has_errors, named
-
-if TYPE_CHECKING:
-    from dpreg.results.claim import PrivacyClaim
 
 _LONG_FORMULA: Final = 600  # characters
 _SHORT_FORMULA: Final = 190
@@ -32,11 +30,8 @@ def page(result: Any, alpha: float, *, full: bool = False, ratios: bool = False)
     build = _whole if full else _screen
     blocks = [*build(result, alpha, ratios=ratios)]
     short = () if full else tuple(_paper(result, alpha))
-    return Summary(_title(result), result.claim.stamp, tuple(blocks), short)
-
-
-def _title(result: Any) -> str:
-    return f"Private {result.title.format(result)}"
+    title = f"Private {result.title.format(result)}"
+    return Summary(title, result.claim.stamp, tuple(blocks), short)
 
 
 def _screen(result: Any, alpha: float, *, ratios: bool) -> Iterable[Block]:

@@ -34,6 +34,15 @@ _UNITS: Final = {
 """What a coefficient is measured in, by its link."""
 _INK: Final = "0.15"
 _PALE: Final = "0.6"
+STYLES: Final[tuple[dict[str, Any], ...]] = (
+    {"color": "0.0", "linestyle": "-", "marker": "o"},
+    {"color": "0.25", "linestyle": "--", "marker": "s"},
+    {"color": "0.35", "linestyle": "-.", "marker": "^"},
+    {"color": "0.45", "linestyle": ":", "marker": "D"},
+    {"color": "0.2", "linestyle": (0, (5, 1)), "marker": "v"},
+    {"color": "0.5", "linestyle": (0, (1, 1)), "marker": "x"},
+)
+"""Lines differ in shade, dash and marker, so that any one of the three is enough."""
 
 
 def frequencies(result: SelectionResults, ax: Axes | None = None) -> Axes:
@@ -72,7 +81,7 @@ def frequencies(result: SelectionResults, ax: Axes | None = None) -> Axes:
     axes.set_xlabel(several if result.draws > 1 else f"in {where} (0 no, 1 yes)")
     if len(shares) > len(drawn):
         axes.set_ylabel(f"{len(shares) - len(drawn)} terms not more frequent are left out")
-    _name_rows(axes, list(drawn.index))
+    name_rows(axes, list(drawn.index))
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
     title = f"Selection of variables for {result.response}, {result.spent}"
     return finish(axes, title, result.claim)
@@ -108,7 +117,7 @@ def coefficients(result: RegressionResults, ax: Axes | None = None, alpha: float
     axes.axvline(0, color=_PALE, linewidth=0.8, linestyle="--")
     axes.hlines(places, ends[:, 0], ends[:, 1], color=_INK, linewidth=1.6)
     axes.plot(values, places, "o", color=_INK)
-    _name_rows(axes, names)
+    name_rows(axes, names)
     side = axes.secondary_yaxis("right")
     texts = [
         f"{_plain(b)}  [{_plain(low)}, {_plain(high)}]"
@@ -138,16 +147,16 @@ def plotting() -> Any:
     return pyplot
 
 
-def new_axes(ax: Axes | None, rows: int) -> Axes:
+def new_axes(ax: Axes | None, rows: int, width: float = 7.5) -> Axes:
     """Return axes with room for so many rows, or those that were given."""
     if ax is not None:
         return ax
     made: Axes
-    _, made = plotting().subplots(figsize=(7.5, 1.6 + 0.27 * max(rows, 3)), layout="constrained")
+    _, made = plotting().subplots(figsize=(width, 1.6 + 0.27 * max(rows, 3)), layout="constrained")
     return made
 
 
-def _name_rows(axes: Axes, names: list[str]) -> None:
+def name_rows(axes: Axes, names: list[str]) -> None:
     """Put the names on the left, the first on top."""
     axes.set_yticks(np.arange(len(names)), [literal(name) for name in names])
     axes.set_ylim(len(names) - 0.4, -0.6)
@@ -218,18 +227,13 @@ def histogram(result: HistogramResults, ax: Axes | None = None, alpha: float = 0
             (axes.hlines if lying else axes.vlines)(middles, low, high, color=_INK, linewidth=1.0)
     shown = "density" if numeric else "share"
     bars = "" if result.groups or bins > _MOST_BINS else f" ({100 * (1 - alpha):g}% intervals)"
-    names = [literal(name) for name in result.levels]
-    if lying:
-        axes.set_yticks(np.arange(len(names)), names)
-        axes.invert_yaxis()
-        axes.set_xlabel(shown + bars)
-        axes.set_ylabel(literal(result.column))
-    else:
-        axes.set_xlabel(literal(result.column))
-        axes.set_ylabel(shown + bars)
-        if numeric:
-            axes.locator_params(axis="x", nbins=7)
-        else:
-            axes.set_xticks(np.arange(len(names)), names)
+    axes.set(xlabel=literal(result.column), ylabel=shown + bars)
     axes.spines[["top", "right"]].set_visible(False)
+    if numeric:
+        axes.locator_params(axis="x", nbins=7)
+    elif lying:
+        axes.set(xlabel=shown + bars, ylabel=literal(result.column))
+        name_rows(axes, list(result.levels))
+    else:
+        axes.set_xticks(np.arange(len(result.levels)), list(map(literal, result.levels)))
     return finish(axes, f"Histogram of {result.column}, {result.spent}", result.claim)

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 from dpreg.arrays import Floats
 from dpreg.columns import Boolean, ColumnType, Numeric
 from dpreg.errors import ArgumentError, NotReleased, shown
-from dpreg.formula.design import build_design
+from dpreg.formula.design import Design, build_design
 from dpreg.paths import read_text
 from dpreg.results import contrast, inference, notes, page, plots, tables
 from dpreg.results.base import ERRORS_AS, NeverReleased, Released, WithErrors, WithoutRows
@@ -39,8 +39,6 @@ from dpreg.schema import Schema
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from dpreg.formula.design import Design
 
 INTERVAL_METHODS: Final = ("noise-aware", "bootstrap")
 _OF_COLUMNS: Final = (
@@ -453,7 +451,8 @@ class RegressionResults(WithErrors, OfFormula):
             Other names for the levels, in their order.
         """
         self._together("t_test_pairwise")
-        terms, levels = self._term_places(), self._design().levels_of(term_name)
+        terms, design = self._term_places(), self._design()
+        levels = design.levels_of(term_name)
         if levels is None or term_name not in terms:
             listed = ", ".join(map(repr, terms))
             got = f"got {shown(term_name)}. The terms are {listed}."
@@ -461,8 +460,9 @@ class RegressionResults(WithErrors, OfFormula):
         labels = list(factor_labels or levels)
         if len(labels) != len(levels):
             raise ArgumentError(f"factor_labels must hold {len(levels)} names.")
-        columns = {self.exog_names[j]: j for j in terms[term_name]}
-        rows = contrast.level_rows(columns, term_name, levels, len(self.exog_names))
+        at, rows = terms[term_name], np.zeros((len(levels), len(self.exog_names)))
+        table = pd.DataFrame({name: list(levels) for name in design.needed})
+        rows[:, at] = self._rows(table, [self.exog_names[j] for j in at])
         pairs = list(itertools.combinations(range(len(levels)), 2))
         tests = self.t_test(np.array([rows[j] - rows[i] for i, j in pairs]))
         names = [f"{labels[j]}-{labels[i]}" for i, j in pairs]

@@ -21,11 +21,10 @@ from dpreg.arrays import Floats
 from dpreg.privacy.budget import decimal_string
 from dpreg.privacy.noise import OBJECTIVE
 from dpreg.results import catalogue
-from dpreg.results.claim import ReleasedLook
+from dpreg.results.claim import Look, PrivacyClaim, ReleasedLook
 from dpreg.results.summary import Block, Facts, Grid, Paragraph
 
 if TYPE_CHECKING:
-    from dpreg.results.claim import Look, PrivacyClaim
     from dpreg.results.classic import Estimates, HistogramResults
     from dpreg.results.contrast import Contrast
     from dpreg.results.regression import RegressionResults

@@ -15,7 +15,7 @@ from dpreg.arrays import Bools, Ints
 from dpreg.errors import ArgumentError, shown
 from dpreg.planning.pages import plain
 from dpreg.request import choice, count
-from dpreg.results.plots import literal, plotting
+from dpreg.results.plots import STYLES, literal, name_rows, new_axes, plotting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,15 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["agreement", "frequencies", "probabilities", "relative_rsquared", "simulation"]
 
-# Lines differ in shade, dash and marker, so that any one of the three is enough.
-_STYLES: Final[tuple[dict[str, Any], ...]] = (
-    {"color": "0.0", "linestyle": "-", "marker": "o"},
-    {"color": "0.25", "linestyle": "--", "marker": "s"},
-    {"color": "0.35", "linestyle": "-.", "marker": "^"},
-    {"color": "0.45", "linestyle": ":", "marker": "D"},
-    {"color": "0.2", "linestyle": (0, (5, 1)), "marker": "v"},
-    {"color": "0.5", "linestyle": (0, (1, 1)), "marker": "x"},
-)
 _PALE: Final = "0.8"
 _MOST_COLUMNS: Final = 16
 _MOST_TICKS: Final = 6
@@ -68,8 +59,7 @@ def frequencies(study: SelectionStudy) -> Figure:
         raise ArgumentError("every term is in keep: there are no frequencies to draw.")
     values = study.frequencies.to_numpy()[:, :_MOST_COLUMNS]
     rows, columns = values.shape
-    figure, axes = _subplots(1, 1, (2.6 + 0.62 * columns, 1.9 + 0.27 * max(rows, 2)))
-    panel = axes[0, 0]
+    panel = new_axes(None, rows + 1, max(2.6 + 0.62 * columns, 4.8))
     panel.imshow(values, cmap="Greys", vmin=0, vmax=1.25, aspect="auto")
     for (i, j), value in np.ndenumerate(values):
         ink = "white" if value > 0.75 else "black"
@@ -85,7 +75,7 @@ def frequencies(study: SelectionStudy) -> Figure:
     left = len(study.settings) - columns
     if left:
         panel.set_xlabel(f"{left} settings are left out")
-    return _titled(figure, f"Chance of each term, {study.response}", study.privacy)
+    return _titled(panel.get_figure(), f"Chance of each term, {study.response}", study.privacy)
 
 
 def probabilities(study: SelectionStudy, models: int = 15, setting: int = 0) -> Figure:
@@ -97,16 +87,13 @@ def probabilities(study: SelectionStudy, models: int = 15, setting: int = 0) -> 
         )
     chances, chosen = study.law.probabilities[:, setting], study.chosen[setting]
     order = np.argsort(-chances, kind="stable")[:models]
-    figure, axes = _subplots(1, 1, (9.0, 1.6 + 0.27 * max(len(order), 3)))
-    panel = axes[0, 0]
+    panel = new_axes(None, len(order), 9.0)
     faces = ["0.25" if i == chosen else "white" for i in order]
     bars = panel.barh(
         range(len(order)), chances[order], color=faces, edgecolor="0.25", linewidth=0.8
     )
     panel.bar_label(bars, fmt=" %.3f", fontsize=7)
-    panel.set_yticks(range(len(order)), list(map(literal, _names(study, order, chosen))))
-    panel.invert_yaxis()
-    panel.spines[["top", "right"]].set_visible(False)
+    name_rows(panel, _names(study, order, chosen))
     panel.set_xlim(0, max(float(chances[order].max()) * 1.12, 1e-12))
     panel.locator_params(axis="x", nbins=4)
     panel.set_xlabel(
@@ -115,7 +102,7 @@ def probabilities(study: SelectionStudy, models: int = 15, setting: int = 0) -> 
     )
     eps, radius, penalty, mechanism = map(plain, study.settings[setting].key)
     title = f"{study.response}: {mechanism}, eps {eps}, R {radius}, penalty {penalty}"
-    return _titled(figure, title, study.privacy)
+    return _titled(panel.get_figure(), title, study.privacy)
 
 
 def simulation(
@@ -182,14 +169,15 @@ def _panels(
     across: str,
     apart: str,
     span: tuple[float, float],
-) -> Figure:
+) -> Any:
     """Draw "value": a row of panels for each of `labels`, a column for each radius, some lines.
 
     A pale line shows "noiseless", where there is such a column.
     """
     radii = list(dict.fromkeys(frame["radius"]))
-    size = 1.4 + 2.4 * len(radii), 1 + 2.2 * len(labels)
-    figure, axes = _subplots(len(labels), len(radii), size)
+    size = max(1.4 + 2.4 * len(radii), 4.8), 1 + 2.2 * len(labels)
+    shared: Any = {"squeeze": False, "sharey": True, "sharex": "row", "layout": "constrained"}
+    figure, axes = plotting().subplots(len(labels), len(radii), figsize=size, **shared)
     room, top = 0.03 * (span[1] - span[0]), max(span[1], float(frame["value"].max()))
     for (i, value), (j, radius) in product(enumerate(labels), enumerate(radii)):
         panel, beside = axes[i, j], frame[frame[row] == value]
@@ -199,7 +187,7 @@ def _panels(
             if k == 0 and "noiseless" in line:
                 without = line["noiseless"].to_numpy()
                 panel.plot(x, without, color=_PALE, linewidth=3, label="no noise", zorder=1)
-            style, every = _STYLES[k % len(_STYLES)], max(1, len(x) // 6)
+            style, every = STYLES[k % len(STYLES)], max(1, len(x) // 6)
             marks = {"markersize": 3.5, "markevery": every, "linewidth": 1.2}
             panel.plot(x, line["value"].to_numpy(), label=label, **marks, **style)
         panel.spines[["top", "right"]].set_visible(False)
@@ -214,19 +202,6 @@ def _panels(
     handles, names = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside right center", frameon=False, handlelength=3.2)
     return figure
-
-
-def _subplots(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, Any]:
-    figure, axes = plotting().subplots(
-        rows,
-        columns,
-        figsize=(max(size[0], 4.8), max(size[1], 2.6)),
-        squeeze=False,
-        sharey=True,
-        sharex="row",
-        layout="constrained",
-    )
-    return figure, axes
 
 
 def _spread(panel: Axes, values: list[float]) -> None:
@@ -258,6 +233,7 @@ def _names(study: SelectionStudy, rows: Ints, chosen: int) -> list[str]:
     return [said if len(said) <= _LONGEST else said[: _LONGEST - 3] + "..." for said in out]
 
 
-def _titled(figure: Figure, title: str, stamp: str) -> Figure:
+def _titled(figure: Any, title: str, stamp: str) -> Figure:
     figure.suptitle(f"{literal(title)}\n{stamp}", fontsize="medium")
-    return figure
+    titled: Figure = figure
+    return titled

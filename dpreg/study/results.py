@@ -13,7 +13,6 @@ Tested in `tests/study/test_selection.py` and `tests/study/test_adaptive.py`.
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -190,12 +189,10 @@ class Study(Printed):
             What was, or would be, written. Read it back with ``pandas.read_csv(..., comment="#")``.
         """
         frame: pd.DataFrame = getattr(self, choice(table or self.tables[0], "table", self.tables))
-        text = io.StringIO()
-        text.write(f"# {CURATOR_ONLY}\n")
-        frame.to_csv(text, lineterminator="\n")
+        text = f"# {CURATOR_ONLY}\n" + frame.to_csv(lineterminator="\n")
         if path is not None:
-            Path(path).write_text(text.getvalue(), encoding="utf-8")
-        return text.getvalue()
+            Path(path).write_text(text, encoding="utf-8")
+        return text
 
     def headings(self, most: int) -> tuple[list[str], str]:
         """Return a head for each of the first settings, of what varies, and what does not."""

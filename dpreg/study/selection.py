@@ -36,6 +36,7 @@ from dpreg.formula.design import Design, undeclared
 from dpreg.looks.families import Linear
 from dpreg.moments import Moments, read_moments
 from dpreg.options import PCLS, Amount, Amounts, MethodLike, SchemaLike, Table, unpacked
+from dpreg.planning.facts import sized
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import exact
 from dpreg.privacy.mechanisms.choice import effective_t
@@ -63,7 +64,7 @@ from dpreg.selection.tree.search import Tree
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader, showing
 from dpreg.study.results import AdaptiveStudy, Law, SelectionStudy, Setting
-from dpreg.study.simulation import several, size_or_zero
+from dpreg.study.simulation import several
 
 _LARGEST_TABLE: Final = 2**27
 """Models times settings: a gigabyte of probabilities."""
@@ -406,7 +407,7 @@ def _selection_study(asked: Arguments) -> Any:
         call["delta"] = 0
     for price in varied.get("penalty", ()):
         if price not in ("auto", "bic"):
-            size_or_zero(price, "penalty")
+            sized(price, "penalty", any_sign=True)
     drawn: dict[str, Any] = {
         "draws": count(asked["draws"], "draws", 2 if looks else 1),
         "seed": count(call["seed"], "seed", 0),

@@ -35,6 +35,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -74,6 +75,7 @@ OBSERVED: Final = "observed"
 """The bound r = max |y| of each data set, as in the paper; the privacy budget does not cover it."""
 KEYS: Final = ["n", "bound", "radius", "eps", "mechanism", "neighbors", "scale"]
 _MOST_COLUMNS: Final = 12  # work
+_ANY_SIZE: Final = partial(sized, any_sign=True)
 _NEAR: Final = 0.9  # by definition: of the best chance, where a penalty counts as one that does
 _SHOWN: Final = 40
 """Settings of a page."""
@@ -95,11 +97,6 @@ def several(value: Any, name: str) -> tuple[Any, ...]:
     return values
 
 
-def size_or_zero(value: Any, name: str) -> float:
-    """Return 0, or a number whose products with others stay in float64."""
-    return 0.0 if exact(value, name) == 0 else sized(value, name, signed=True)
-
-
 def _each(value: Any, name: str, check: Callable[..., Any], *rest: Any) -> tuple[Any, ...]:
     """Return the values of a varied argument, each as `check` returns it."""
     return tuple(check(one, name, *rest) for one in several(value, name))
@@ -116,7 +113,7 @@ def _bound(value: Any, name: str) -> Fraction | str:
 
 
 def _parts(value: Any, name: str) -> tuple[float, ...]:
-    parts = np.linspace(0, 0.5, 51) if value is None else _each(value, name, size_or_zero)
+    parts = np.linspace(0, 0.5, 51) if value is None else _each(value, name, _ANY_SIZE)
     if min(parts) < 0:
         raise ArgumentError(f"{name} must be at least 0.")
     return tuple(map(float, parts))
@@ -125,7 +122,7 @@ def _parts(value: Any, name: str) -> tuple[float, ...]:
 def _coefficients(value: Any, name: str) -> Floats:
     if isinstance(value, Mapping):
         raise ArgumentError(f"{name} must be a sequence of numbers, without names.")
-    numbers = _each(value, name, size_or_zero)
+    numbers = _each(value, name, _ANY_SIZE)
     if len(numbers) > _MOST_COLUMNS:
         raise ArgumentError(f"{name} must hold 1 to {_MOST_COLUMNS} coefficients.")
     return np.array(numbers)
@@ -248,9 +245,8 @@ def proportions(design: SimulationDesign, *, progress: bool = False) -> pd.DataF
     right = int(np.flatnonzero((models == (design.beta != 0)).all(axis=1))[0])
     order = np.r_[right, np.delete(np.arange(len(models)), right)]
     extra = models.sum(axis=1)[order] - models[right].sum()
-    total = len(design.n) * len(design.bound) * len(design.radius)
-    shown = bar(total=total, unit=" (n, bound, radius)", shown=progress)
-    for n, bound in product(design.n, design.bound):
+    data_sets = list(product(design.n, design.bound))
+    for n, bound in bar(data_sets, unit=" (n, bound)", shown=progress):
         data = simulate(design, n, bound)
         for radius in map(float, design.radius):
             gaps = scores(data, models, radius)[:, order]
@@ -258,8 +254,6 @@ def proportions(design: SimulationDesign, *, progress: bool = False) -> pd.DataF
             labels = {"n": n, "bound": bound if isinstance(bound, str) else float(bound)}
             for one in _proportions(design, n, radius, data, gaps, extra):
                 found.append(pd.DataFrame({**labels, "radius": radius, **one}))
-            shown.update()
-    shown.close()
     return pd.concat(found, ignore_index=True)
 
 
@@ -267,24 +261,19 @@ def _proportions(
     design: SimulationDesign, n: int, radius: float, data: DataSets, gaps: Floats, extra: Ints
 ) -> Iterator[dict[str, object]]:
     """Yield the other columns of each setting."""
-    phi = n * np.array(design.penalty)
-    priced = gaps[:, None, :] + phi[:, None] * extra
-    noiseless = (priced[:, :, 1:] > 0).all(axis=2).mean(axis=0)
+    numbers = np.tile(n * np.array(design.penalty), (len(gaps), 1))
     for eps, mechanism, neighbors, scale in product(
         design.eps, design.mechanism, design.neighbors, design.scale
     ):
         t = rates(data.bound, radius, float(eps), neighbors, scale)
-        charges: list[float | str] = list(design.penalty)
-        stacked, reference = t[:, None, None] * priced, list(noiseless)
+        phi, charges = numbers, list[float | str](design.penalty)
         if (alpha := design.false_inclusions) is not None:
             # t psi depends on the number of units alone.
             x = float(useless_term_penalty(len(design.beta), alpha, Fraction(1), mechanism))
-            auto = t[:, None] * gaps + x * extra
-            stacked = np.concatenate([stacked, auto[:, None, :]], axis=1)
-            charges.append("auto")
-            reference.append(float((auto[:, 1:] > 0).all(axis=1).mean()))
-        found = target_probability(stacked.reshape(-1, stacked.shape[2]), mechanism)
-        found = found.reshape(stacked.shape[:2])
+            phi, charges = np.column_stack([numbers, x / t]), [*charges, "auto"]
+        priced = gaps[:, None, :] + phi[:, :, None] * extra
+        rivals = (t[:, None, None] * priced).reshape(-1, len(extra))
+        found = target_probability(rivals, mechanism).reshape(phi.shape)
         yield {
             "eps": float(eps),
             "mechanism": mechanism,
@@ -293,7 +282,7 @@ def _proportions(
             "penalty/n": charges,
             "right": found.mean(axis=0),
             "se": found.std(axis=0) / np.sqrt(max(len(found) - 1, 1)),
-            "without noise": reference,
+            "without noise": (priced[:, :, 1:] > 0).all(axis=2).mean(axis=0),
         }
 
 

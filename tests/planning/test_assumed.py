@@ -9,7 +9,7 @@ import pytest
 import dpreg
 from dpreg.errors import ArgumentError
 from dpreg.formula.design import build_design
-from dpreg.planning.rows import assumed
+from dpreg.planning.rows import assumed, deviations_of
 from dpreg.schema import Schema
 
 SCHEMA = {"y": (-2, 2), "a": (0, 10), "flag": (0, 1), "g": ["u", "v", "w"]}
@@ -19,33 +19,33 @@ def numbers(columns, given=(), correlation=0.0, *, skewed=False):
     """Return rows of columns in [-1, 1]."""
     names = [f"x{j}" for j in range(columns)]
     design = build_design("y ~ " + " + ".join(names), dict.fromkeys([*names, "y"], (-1, 1)))
-    return assumed(design, dict(given), correlation, skewed=skewed)
+    return assumed(design, dict(given), correlation, skewed=skewed)[0]
 
 
 def test_numbers_have_their_deviations_given_the_others():
-    found = numbers(4, {1: 0.1, 3: 0.2}, 0.5)
-    np.testing.assert_allclose(found.deviations()[[0, 2]], [0.1, 0.2], rtol=0.05)
-    correlations = np.corrcoef(found.x.T)[np.triu_indices(4, 1)]
+    x = numbers(4, {1: 0.1, 3: 0.2}, 0.5)
+    np.testing.assert_allclose(deviations_of(x)[[0, 2]], [0.1, 0.2], rtol=0.05)
+    correlations = np.corrcoef(x.T)[np.triu_indices(4, 1)]
     np.testing.assert_allclose(correlations, 0.5, atol=0.04)
     plain = numbers(3)
-    np.testing.assert_allclose(plain.x.std(axis=0), 3**-0.5, rtol=0.02)
-    assert np.abs(plain.x).max() <= 1
+    np.testing.assert_allclose(plain.std(axis=0), 3**-0.5, rtol=0.02)
+    assert np.abs(plain).max() <= 1
 
 
 def test_residuals_are_uncorrelated_with_the_columns_and_have_the_size_asked_for():
-    found = numbers(3, correlation=0.3)
-    y = found.response(np.array([0.1, 0.0, -0.1]), 0.05)
-    fitted = np.linalg.lstsq(np.column_stack([np.ones(len(y)), found.x]), y, rcond=None)
-    np.testing.assert_allclose(fitted[0][1:], [0.1, 0, -0.1], atol=1e-9)
-    assert fitted[1][0] / len(y) == pytest.approx(0.05**2, rel=1e-6)
+    asked = {"sigma": 0.05, "n": 500, "eps": 1, "of": "ols", "correlation": 0.3}
+    z = dpreg.plan({"a": 0.1, "b": 0.0, "c": -0.1}, **asked).rows.z
+    slopes, squares, *_ = np.linalg.lstsq(z[:, :-1], z[:, -1], rcond=None)
+    np.testing.assert_allclose(slopes[1:], [0.1, 0, -0.1], atol=1e-9)
+    assert squares[0] / len(z) == pytest.approx(0.05**2, rel=1e-6)
 
 
 def test_a_formula_makes_its_own_columns_of_made_up_ones():
     design = build_design("y ~ a + I(a ** 2) + g", SCHEMA)
-    found = assumed(design, {}, 0.0)
-    linear, square = found.x[:, 2], found.x[:, 3]  # levels come first
+    x, *_ = assumed(design, {}, 0.0)
+    linear, square = x[:, 2], x[:, 3]  # levels come first
     np.testing.assert_allclose(square, (linear + 1) ** 2 / 2 - 1, atol=1e-9)
-    np.testing.assert_allclose(found.x[:, :2].mean(axis=0), 1 / 3, atol=0.01)
+    np.testing.assert_allclose(x[:, :2].mean(axis=0), 1 / 3, atol=0.01)
 
 
 def test_deviations_say_how_rare_levels_and_flags_are():
@@ -53,7 +53,7 @@ def test_deviations_say_how_rare_levels_and_flags_are():
     shares = {"u": 0.6, "v": 0.3, "w": 0.1}
     sd = {level: (1 / share + 1 / shares["u"]) ** -0.5 for level, share in shares.items()}
     given = {1: sd["v"], 2: sd["w"], 3: (0.05 * 0.95) ** 0.5 / 0.5}
-    x = assumed(design, given, 0.0).x
+    x, *_ = assumed(design, given, 0.0)
     assert (x[:, 2] > 0).mean() == pytest.approx(0.05, abs=0.01)
     np.testing.assert_allclose(x[:, :2].mean(axis=0), [0.3, 0.1], atol=0.02)
 
@@ -70,12 +70,13 @@ def test_like_gives_columns_and_where_it_has_them_residuals():
     design = build_design("y ~ a + g", SCHEMA)
     rng = np.random.default_rng(1)
     rows = pd.DataFrame({"a": rng.normal(4, 1, 500), "g": rng.choice(list("uvw"), 500)})
-    without = assumed(design, {}, 0.0, rows)
-    np.testing.assert_allclose(without.x[:, 2], (rows["a"] - 5) / 5)
+    x, without, _ = assumed(design, {}, 0.0, rows)
+    np.testing.assert_allclose(x[:, 2], (rows["a"] - 5) / 5)
     skewed = rng.exponential(0.2, 500)
-    found = assumed(design, {}, 0.0, rows.assign(y=skewed))
-    assert (without.shape**3).mean() == pytest.approx(0, abs=0.4)
-    assert (found.shape**3).mean() > 1
+    _, found, own = assumed(design, {}, 0.0, rows.assign(y=skewed))
+    assert (without**3).mean() == pytest.approx(0, abs=0.4)
+    assert (found**3).mean() > 1
+    assert own is not None
     with pytest.raises(ArgumentError, match="lacks columns of the formula: g"):
         assumed(design, {}, 0.0, rows[["a"]])
     with pytest.raises(ArgumentError, match="complete rows"):
@@ -110,11 +111,12 @@ def test_a_plan_says_that_rows_of_like_show_and_keeps_no_more_of_them_than_it_us
 def test_skewed_rows_bunch_and_their_levels_are_rare():
     schema = Schema.from_any({"y": (0, 1), "a": (0, 10), "g": ["u", "v", "w"]})
     design = build_design("y ~ a + g", schema)
-    usual, skewed = (assumed(design, {}, 0.0, skewed=kind) for kind in (False, True))
-    assert np.median(skewed.x[:, -1]) == pytest.approx(-0.8, abs=0.03)
-    assert skewed.x[:, -1].max() > -0.2
-    assert usual.x[:, -1].std() > 2 * skewed.x[:, -1].std()
-    shares = [(kind.x[:, 0] == kind.x[:, 0].max()).mean() for kind in (usual, skewed)]
+    usual, even, _ = assumed(design, {}, 0.0)
+    skewed, tailed, _ = assumed(design, {}, 0.0, skewed=True)
+    assert np.median(skewed[:, -1]) == pytest.approx(-0.8, abs=0.03)
+    assert skewed[:, -1].max() > -0.2
+    assert usual[:, -1].std() > 2 * skewed[:, -1].std()
+    shares = [(x[:, 0] == x[:, 0].max()).mean() for x in (usual, skewed)]
     assert shares == pytest.approx([1 / 3, 0.05], abs=0.01)
-    assert (skewed.shape**3).mean() > 1 > abs((usual.shape**3).mean())
-    assert np.median(numbers(3, skewed=True).x) == pytest.approx(-0.8, abs=0.03)
+    assert (tailed**3).mean() > 1 > abs((even**3).mean())
+    assert np.median(numbers(3, skewed=True)) == pytest.approx(-0.8, abs=0.03)

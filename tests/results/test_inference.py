@@ -8,6 +8,10 @@ from dpreg.results import inference
 from dpreg.results.saved import read_only
 
 
+def _normal_pvalues(z):
+    return inference.pvalues(z, np.ones(len(z)), np.zeros(len(z)), None)
+
+
 @pytest.fixture
 def fitted(houses):
     return smf.ols("price ~ bsqft + lat + age", houses).fit(use_t=False)
@@ -19,15 +23,17 @@ def test_errors_z_p_and_intervals_are_those_of_statsmodels(fitted):
     z = inference.z_values(params, errors)
     np.testing.assert_allclose(errors, fitted.bse, rtol=1e-12)
     np.testing.assert_allclose(z, fitted.tvalues, rtol=1e-12)
-    np.testing.assert_allclose(inference.normal_pvalues(z), fitted.pvalues, rtol=1e-10)
+    np.testing.assert_allclose(_normal_pvalues(z), fitted.pvalues, rtol=1e-10)
     for alpha in (0.01, 0.05, 0.5):
         ours = inference.normal_intervals(params, errors, alpha)
         np.testing.assert_allclose(ours, fitted.conf_int(alpha), rtol=1e-12)
+        half = inference.quantiles(errors**2, np.zeros(4), None, alpha)
+        np.testing.assert_allclose(params + half, fitted.conf_int(alpha)[1], rtol=1e-12)
 
 
 def test_far_tails_keep_their_digits():
     z = np.array([0.0, 8.0, -30.0])
-    np.testing.assert_allclose(inference.normal_pvalues(z), 2 * stats.norm.sf(abs(z)), rtol=1e-12)
+    np.testing.assert_allclose(_normal_pvalues(z), 2 * stats.norm.sf(abs(z)), rtol=1e-12)
 
 
 def test_zero_and_negative_variances_neither_raise_nor_warn():

@@ -114,9 +114,9 @@ def test_without_free_terms_there_are_no_frequencies_to_draw():
 
 
 def test_lines_differ_in_more_than_colour():
-    styles = [(s["linestyle"], s["marker"]) for s in plots._STYLES]
+    styles = [(s["linestyle"], s["marker"]) for s in plots.STYLES]
     assert len(set(styles)) == len(styles)
-    assert all(0 <= float(s["color"]) <= 0.5 for s in plots._STYLES)
+    assert all(0 <= float(s["color"]) <= 0.5 for s in plots.STYLES)
 
 
 def test_simulations_have_a_panel_for_n_and_radius():
