@@ -93,7 +93,7 @@ from dpreg.arrays import MOMENT_BITS, Bools, Floats, Ints
 from dpreg.moments import Moments
 from dpreg.privacy.balls import float_above, float_below
 from dpreg.privacy.proofs import score_grid
-from dpreg.selection.scoring.candidates import Candidates, solve, tidy, vertex_signs
+from dpreg.selection.scoring.candidates import Candidates, solve, vertex_signs
 
 LEAST_SCORE: Final = -(2**61)
 """No score is lower; see `dpreg.selection.scoring.problem`."""
@@ -319,25 +319,9 @@ class Problem:
             scores[start : start + _BATCH] = some
         return scores
 
-    def score_one(self, columns: Sequence[int], beta: Floats | None = None) -> int:
-        """Return q(M) of one model.
-
-        Parameters
-        ----------
-        columns : z columns of the model
-        beta : array over `columns`, optional
-            A candidate of any quality. It changes the time taken, never the score.
-        """
-        members = list(columns)
-        model = np.zeros((1, self.width), dtype=np.bool_)
-        model[0, members] = True
-        if beta is not None:
-            guess = np.zeros((1, self.width))
-            guess[0, members] = beta
-            scores, sure = self._certified(tidy(guess, self.rho_float), model)
-            if sure[0]:
-                return int(scores[0])
-        return int(self.scores(model)[0])
+    def score_one(self, columns: Sequence[int]) -> int:
+        """Return q(M) of the model of these z columns."""
+        return int(self.scores(np.isin(np.arange(self.width), columns)[None])[0])
 
     def constrained(self, columns: Bools) -> Candidates:
         """Return float64 minimisers (stored units), uncertified, for each row of `columns`."""
