@@ -303,7 +303,8 @@ def _spline(code: str, spec: Spline, columns: tuple[str, ...], types: Columns) -
         x = np.where(inside, np.clip(x, spec.lower, spec.upper), spec.lower)
         found = []
         for basis in bases:
-            column = np.clip(np.float64(splev(x, (knots, basis, spec.degree))), 0.0, 1.0)
+            column = np.asarray(splev(x, (knots, basis, spec.degree)), dtype=np.float64)
+            np.clip(column, 0.0, 1.0, out=column)
             column[~inside] = np.nan
             found.append(column)
         return found

@@ -111,7 +111,6 @@ Anderson, T. W. (2003). An Introduction to Multivariate Statistical Analysis, ch
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -125,7 +124,7 @@ from dpreg.privacy.budget import ALL_ROWS
 from dpreg.privacy.gaussian import look_scale, weighted_scale
 from dpreg.privacy.mechanisms.additive import gaussian_noise, laplace_noise, laplace_variance
 from dpreg.privacy.mechanisms.floors import l2_norm_noise, l2_norm_variance
-from dpreg.privacy.mechanisms.wishart import degrees, wishart_noise
+from dpreg.privacy.mechanisms.wishart import Symmetric, degrees, wishart_noise
 from dpreg.privacy.noise import check_scales
 from dpreg.privacy.proofs import CELL_UNITS, Triangle
 from dpreg.privacy.protection import AccountError, Protection, Stability
@@ -368,7 +367,7 @@ def pure_fit(
     """
     shares = 1 - trace - tail, trace
     assert min(*shares, tail) > 0
-    change = (
+    change: tuple[Fraction | int, ...] = (
         proofs.score_l2(protection),
         proofs.trace_l1(protection),
         proofs.tail_change(protection),
@@ -458,15 +457,6 @@ def matrix_laplace_scales(
     return (max(columns, 1),) * (size - 1) + (response,)
 
 
-def matrix_laplace_variance(scales: Sequence[int]) -> Floats:
-    """Return the (D, D) variances of the cells of N, in squared units of 2**-40."""
-    c = np.array([float(scale) for scale in scales])
-    variance: Floats = 2.0 * degrees(len(c)) * np.outer(c, c)
-    variance[np.diag_indices(len(c))] *= 2.0
-    return variance
-
-
-Symmetric = tuple[tuple[int, ...], ...]
 Places = tuple[tuple[int, int], ...]
 
 
@@ -556,8 +546,10 @@ class MatrixLaplaceLook:
     @property
     def sd(self) -> Floats:
         """(D, D) standard deviations in stored units of 1."""
-        found: Floats = np.sqrt(matrix_laplace_variance(self.scales)) / CELL_UNITS
-        return found
+        c = np.array([float(scale) for scale in self.scales])
+        variance = 2.0 * self.degrees * np.outer(c, c)
+        variance[np.diag_indices(self.size)] *= 2.0
+        return np.asarray(np.sqrt(variance) / CELL_UNITS)
 
     def draw(self, part: Part, rows: str = ALL_ROWS) -> Symmetric:
         """Use up the part of eps that was charged and draw the noise, D x D integers."""

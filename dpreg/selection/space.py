@@ -16,9 +16,11 @@ Counting the sets that hold what each of their members needs, by size, without l
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 
 import numpy as np
@@ -53,28 +55,22 @@ def count_closed_sets(units: frozenset[int], needs: Needs) -> fmpz_poly:
     fewer units. Results are remembered by the set: the work grows with the units that others need
     (at worst as 2 to their number), not with all of them.
     """
-    return _count(units, needs, {})
 
-
-def _count(units: frozenset[int], needs: Needs, seen: dict[frozenset[int], fmpz_poly]) -> fmpz_poly:
-    if units in seen:
-        return seen[units]
-    links = {u: own for u in units if (own := needs.get(u, frozenset()) & units)}
-    parts = _components(links)
-    free = units.difference(*parts)
-    if free or len(parts) != 1:
-        result = fmpz_poly([1, 1]) ** len(free)
-        for part in parts:
-            result *= _count(part, needs, seen)
-    else:
+    @cache
+    def counted(units: frozenset[int]) -> fmpz_poly:
+        links = {u: own for u in units if (own := needs.get(u, frozenset()) & units)}
+        parts = _components(links)
+        free = units.difference(*parts)
+        if free or len(parts) != 1:
+            return math.prod(map(counted, parts), start=fmpz_poly([1, 1]) ** len(free))
         demand = Counter(chain.from_iterable(links.values()))
         v = max(units, key=lambda u: (demand[u], -u))
         above = {u for u, own in links.items() if v in own}
         joined = links.get(v, frozenset()) | {v}
-        within = fmpz_poly([0, 1]) ** len(joined) * _count(units - joined, needs, seen)
-        result = _count(units - above - {v}, needs, seen) + within
-    seen[units] = result
-    return result
+        within = fmpz_poly([0, 1]) ** len(joined) * counted(units - joined)
+        return counted(units - above - {v}) + within
+
+    return counted(units)
 
 
 def _components(links: Needs) -> list[frozenset[int]]:
