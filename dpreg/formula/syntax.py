@@ -305,7 +305,9 @@ def _labels(node: ast.expr) -> Labels:
         refuse("C() takes one raw column", "write C(g), or C(x, levels=[1, 2, 3])")
     levels = None
     if "levels" in given:
-        levels = _literals(given["levels"], "levels")
+        if not isinstance(given["levels"], ast.List | ast.Tuple):
+            refuse("levels is not a literal list", 'write levels=["a", "b"]')
+        levels = tuple(_literal(item) for item in given["levels"].elts)
         if len(levels) < 2 or len(set(levels)) < len(levels):
             refuse("levels needs two different levels at least", 'write levels=["a", "b"]')
     coding, reference = _contrast(given.get("contrast"))
@@ -383,12 +385,6 @@ def _arguments(node: ast.expr, name: str, allowed: tuple[str, ...]) -> dict[str,
             refuse(f"{name}() has an argument that dpreg does not offer", mend)
         given[word.arg] = word.value
     return given
-
-
-def _literals(node: ast.expr, name: str) -> tuple[Literal, ...]:
-    if not isinstance(node, ast.List | ast.Tuple):
-        refuse(f"{name} is not a literal list", f'write {name}=["a", "b"]')
-    return tuple(_literal(item) for item in node.elts)
 
 
 def _literal(node: ast.expr) -> Literal:
