@@ -70,7 +70,6 @@ from dpreg.arrays import Bools, Floats, Places
 from dpreg.selection.space import Space
 from dpreg.selection.tree.counts import members
 
-_2U: Final = 2.0**-52
 _STEPS: Final = 40  # a guess that stops early is a valid, weaker bound: no law depends on it
 _CAREFUL: Final = 15
 _LOOKED_AT: Final = 24
@@ -147,7 +146,7 @@ def certify(
     largest = float(gram.diagonal().max(initial=0.0))
     fitted = gram[:, active] @ beta
     norm = np.abs(beta).sum(axis=0) * (1 + 2.0**-30)
-    slack = (len(active) + 8) * _2U * (largest * norm + float(np.abs(cross).max(initial=0.0)))
+    slack = (len(active) + 8) * TWO_U * (largest * norm + float(np.abs(cross).max(initial=0.0)))
     slope = np.abs(cross[:, None] - fitted) * (allowed if allowed.ndim == 2 else allowed[:, None])
     steepest = slope.max(axis=0, initial=0.0) + slack
     quadratic = (beta * fitted[active]).sum(axis=0)
