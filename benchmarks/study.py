@@ -70,18 +70,18 @@ def _comparisons(mechanism: str) -> list[Comparison]:
     space = space_of(request, design)
     rows = run.read_rows(request, design, reader)
     preparation.account.charge(None, "a benchmark")
-    tuning = run.tune(request, preparation.parts, design, rows)
+    tuning = run.tune(preparation, design, rows)
     problem = Problem(rows.selecting, tuning.rho)
-    contest = run.contest_of(request, preparation, tuning, problem, rows.selecting)
-    priced = contest.priced(*run.penalties(request, preparation, tuning, contest, space), space)
-    scores = Enumerated(problem, space, priced, preparation.draws).scores
+    contest = run.contest_of(preparation, tuning, problem, rows.selecting)
+    priced = contest.priced(*run.penalties(preparation, tuning, contest, space), space)
+    scores = Enumerated(problem, space, priced, preparation.plan).scores
     width = priced.score_range.width
 
     def replications() -> None:
         for _ in range(REPLICATIONS):
             fresh = prepare(request, schema, reader)
             fresh.account.charge(None, "a benchmark")
-            run.select(request, fresh, tuning, space, rows.selecting)
+            run.select(fresh, tuning, space, rows.selecting)
 
     def bare_draws() -> None:
         for _ in range(REPLICATIONS):

@@ -147,7 +147,7 @@ class Vectors(Protocol):
         """D, the cells of a row vector."""
 
     def block(self, chunk: Chunk, /) -> Floats:
-        """Make the vectors of some rows, (rows, D), each from its own row alone.
+        """Make the vectors of some rows, (rows, D), each from its own row alone, in [-1, 1].
 
         The array is fresh: who asked for it may write to it.
         """

@@ -14,13 +14,28 @@ import os
 import secrets
 import stat
 import sys
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from dpreg.errors import DataError, DpregError, quotable, shown
 
 _MOST_BYTES = 1 << 30
 _LONGEST_NAME = 255
+
+
+def packaged(name: str, room: str = "dpreg.results") -> str:
+    """Return the text of a file that lies in a room."""
+    return resources.files(room).joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def catalogue(name: str, room: str = "dpreg.results") -> Mapping[str, Any]:
+    """Return what a TOML file that lies in a room holds."""
+    return tomllib.loads(packaged(name, room))
 
 
 def reason(fault: OSError | ValueError) -> str:

@@ -258,7 +258,7 @@ class ByPaper(Way):
         """Refuse what cannot be done, and open the lines."""
         request = replace(self.request, budget=account.budget)
         prepared = prepare(request, self.schema, self.reader, account)
-        return prepared.parts.bounds, prepared
+        return prepared.bounds, prepared
 
     def answer(self, opened: Opened, account: Account, notes: tuple[str, ...]) -> SelectionResults:
         """Read the rows, draw models, and fit the one that is drawn most often."""
@@ -266,10 +266,8 @@ class ByPaper(Way):
         design = design_of(request, buy_bounds(reader, prepared.schema, opened[0]))
         space = space_of(request, design)
         rows = run.read_rows(request, design, reader, account.rng)
-        tuning = run.tune(request, prepared.parts, design, rows)
-        selection = run.select(
-            request, prepared, tuning, space, rows.selecting, progress=self.shown
-        )
+        tuning = run.tune(prepared, design, rows)
+        selection = run.select(prepared, tuning, space, rows.selecting, progress=self.shown)
         drawn = Counter(selection.models).most_common(1)[0][0]
         columns = columns_of_units(space, drawn)
         facts = CallFacts(
@@ -282,8 +280,8 @@ class ByPaper(Way):
             account=account,
         )
         regression = None
-        if rows.fitting is not None and prepared.parts.fit is not None:
-            regression = joint_fit(design, columns, rows.fitting, facts, prepared.parts.fit)
+        if rows.fitting is not None and prepared.fit is not None:
+            regression = joint_fit(design, columns, rows.fitting, facts, prepared.fit)
         clip = request.clip
         squared = clip**2 if request.method == "pcls" else 1
         return SelectionResults(
@@ -291,7 +289,7 @@ class ByPaper(Way):
             models=tuple(named(design, space, units) for units in selection.models),
             selected_formula=facts.formula,
             method=request.method,
-            mechanism=prepared.draws.mechanism,
+            mechanism=prepared.plan.mechanism,
             engine=prepared.engine,
             radius=tuning.rho * clip,
             radius_source=request.radius_source,

@@ -264,14 +264,7 @@ class Event:
 
     def holds(self, runs: Sequence[Mapping[str, Seen]]) -> Bools:
         """Return in which runs it happened."""
-        sums = [
-            sum(
-                w if part.holds(seen) else -w
-                for part, w in zip(self.parts, self.weights, strict=True)
-            )
-            for seen in runs
-        ]
-        return np.array(sums, dtype=float) > self.threshold
+        return _sums(_held(self.parts, runs), self.weights) > self.threshold
 
     def __str__(self) -> str:
         """Write it in words, the heaviest parts first."""
@@ -313,7 +306,7 @@ def search(
                 best, _judged((part,), (sign,), 0.0, inside, labels, delta), key=itemgetter(0)
             )
     chosen, weights = _boosted(table, labels)
-    sums = np.where(table[:, chosen], 1.0, -1.0) @ weights
+    sums = _sums(table[:, chosen], weights)
     picked = tuple(parts[column] for column in chosen)
     for threshold in np.unique(np.quantile(sums, np.linspace(0, 1, _THRESHOLDS))):
         for sign in (1.0, -1.0):
@@ -371,6 +364,11 @@ def _held(parts: Sequence[Elementary], runs: Sequence[Mapping[str, Seen]]) -> Bo
             numbers[part.name] = _numbers(part.name, runs)
         table[:, column] = numbers[part.name] <= float(part.value)
     return table
+
+
+def _sums(held: Bools, weights: Sequence[float] | Floats) -> Floats:
+    """Add the weights of the events that hold in a run, and take off those of the others."""
+    return np.where(held, 1.0, -1.0) @ np.asarray(weights)
 
 
 def _numbers(name: str, runs: Sequence[Mapping[str, Seen]]) -> Floats:

@@ -32,6 +32,7 @@ from dpreg.formula.expressions import (
     Name,
     Number,
 )
+from dpreg.paths import catalogue
 from dpreg.running import silenced
 
 MAX_LENGTH: Final = 2_000
@@ -47,59 +48,10 @@ ALLOWED: Final = (
     "bounds"
 )
 
-_BEFOREHAND: Final = "compute such a column beforehand and declare its bounds"
-_SCALED: Final = "write the column itself: dpreg scales every column by its declared bounds"
-_SPLINE: Final = (
-    "write bs(x, knots=[2, 5], lower_bound=0, upper_bound=9) with public numbers instead"
-)
-
-ARITHMETIC_MENDS: Final[dict[type[ast.operator], tuple[str, str]]] = {
-    ast.Mod: ("the remainder % is not offered", _BEFOREHAND),
-    ast.FloorDiv: ("the whole division // is not offered", _BEFOREHAND),
-    ast.MatMult: ("the matrix product @ mixes rows", "write products of columns with *"),
-    ast.BitAnd: ("& is not offered", "multiply comparisons: (x > 1) * (z < 2)"),
-    ast.BitOr: ("| is not offered", "compare a sum of comparisons: (x > 1) + (z < 2) > 0"),
-    ast.BitXor: ("^ is not offered", "write ** for a power"),
-    ast.LShift: ("<< is not offered", "write * 2 ** k"),
-    ast.RShift: (">> is not offered", "write / 2 ** k"),
+_REFUSALS: Final = catalogue("refusals.toml", __package__)
+_FUNCTIONS: Final = {
+    name: told for names, told in _REFUSALS["functions"].items() for name in names.split()
 }
-
-_STATEFUL: Final = "{name} learns from all the rows"
-_FUNCTIONS: Final[dict[str, tuple[str, str]]] = {
-    **dict.fromkeys(("center", "standardize", "scale", "demean"), (_STATEFUL, _SCALED)),
-    **dict.fromkeys(("cr", "cc", "te", "ns", "s"), (_STATEFUL, _SPLINE)),
-    "bs": ("bs() inside another expression is not offered", "let it stand alone as a factor"),
-    "C": ("C() inside another expression is not offered", "let it stand alone as a factor"),
-    "poly": ("{name} learns from all the rows", "write powers: x + I(x**2)"),
-    **dict.fromkeys(
-        ("max", "min", "sum", "mean", "median", "std", "var", "sort", "rank", "cumsum", "diff"),
-        (
-            "{name} looks across rows, and a row may be read on its own only",
-            "use a public number in its place, or " + _BEFOREHAND,
-        ),
-    ),
-    **{
-        name: ("{name} is not known by that name", f"write np.{name}(x)")
-        for name in ("log", "log1p", "exp", "sqrt")
-    },
-    "abs": ("{name} is not known by that name", "write np.abs(x)"),
-}
-
-_NODES: Final[dict[type[ast.expr], tuple[str, str]]] = {
-    ast.Attribute: ("it reaches for an attribute", ALLOWED),
-    ast.Subscript: (
-        "it picks rows or items by index, and a row may be read on its own only",
-        "write the column itself",
-    ),
-    ast.Lambda: ("it defines a function", ALLOWED),
-    ast.NamedExpr: ("it assigns a name", "write the expression in full where it is needed"),
-    ast.JoinedStr: ("it formats a text", 'write Q("name") with a literal name'),
-    ast.IfExp: ("it branches", "multiply by a comparison: (x > 1) * z"),
-    ast.BoolOp: ("`and` and `or` are not offered", "multiply comparisons: (x > 1) * (z < 2)"),
-    ast.UnaryOp: ("`not` and ~ are not offered", "turn the comparison around"),
-    ast.Starred: ("it unpacks arguments", ALLOWED),
-}
-
 
 _ARITHMETIC: Final = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
 _COMPARED: Final = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
@@ -143,7 +95,7 @@ class RefusedError(Exception):
     """A reason and a fix, not yet joined with the factor's name."""
 
 
-def refuse(reason: str, mend: str) -> NoReturn:
+def refuse(reason: str, mend: str = ALLOWED) -> NoReturn:
     """Turn a piece of a factor away."""
     raise RefusedError(f"{reason}; {mend}")
 
@@ -196,13 +148,14 @@ def read_expression(node: ast.expr) -> Expression:
         case ast.BinOp(left=left, op=op, right=right):
             symbol = _ARITHMETIC.get(type(op))
             if symbol is None:
-                refuse(*ARITHMETIC_MENDS[type(op)])
+                refuse(*_REFUSALS["operators"][type(op).__name__])
             return _applied(symbol, read_expression(left), read_expression(right))
         case ast.Compare():
             return _comparison(node)
         case ast.Call():
             return _call(node)
-    refuse(*_NODES.get(type(node), (f"it holds Python's {type(node).__name__}", ALLOWED)))
+    kind = type(node).__name__
+    refuse(*_REFUSALS["nodes"].get(kind, [f"it holds Python's {kind}"]))
 
 
 def _number(value: object) -> float:
@@ -277,7 +230,7 @@ def _call(node: ast.Call) -> Expression:
     refuse(*_function_refusal(node.func))
 
 
-def _function_refusal(function: ast.expr) -> tuple[str, str]:
+def _function_refusal(function: ast.expr) -> list[str]:
     """Say why a call is refused, and what to write instead.
 
     Parameters
@@ -287,7 +240,8 @@ def _function_refusal(function: ast.expr) -> tuple[str, str]:
 
     Returns
     -------
-    reason, mend : str
+    list of str
+        As `refuse` takes them.
     """
     match function:
         case ast.Name(id=name):
@@ -295,13 +249,13 @@ def _function_refusal(function: ast.expr) -> tuple[str, str]:
         case ast.Attribute(value=ast.Name(id=owner), attr=known):
             shown = f"{owner}.{known}"
             if owner == "np" and known in ("log10", "log2"):
-                return f"{shown} is not offered", "write np.log(x) / np.log(10), or the like"
+                return [f"{shown} is not offered", "write np.log(x) / np.log(10), or the like"]
             if owner not in ("np", "numpy", "math"):
-                return "it calls a method of a column", ALLOWED
+                return ["it calls a method of a column"]
         case _:
-            return "it calls something that has no plain name", ALLOWED
-    reason, mend = _FUNCTIONS.get(known, ("the function {name} is not offered", ALLOWED))
-    return reason.format(name=shown[:60]), mend
+            return ["it calls something that has no plain name"]
+    told = _FUNCTIONS.get(known, ["the function {name} is not offered"])
+    return [text.format(name=shown[:60], plain=known) for text in told]
 
 
 @lru_cache(maxsize=4096)  # a call reads its formula several times
@@ -351,7 +305,9 @@ def _labels(node: ast.expr) -> Labels:
         refuse("C() takes one raw column", "write C(g), or C(x, levels=[1, 2, 3])")
     levels = None
     if "levels" in given:
-        levels = _literals(given["levels"], "levels")
+        if not isinstance(given["levels"], ast.List | ast.Tuple):
+            refuse("levels is not a literal list", 'write levels=["a", "b"]')
+        levels = tuple(_literal(item) for item in given["levels"].elts)
         if len(levels) < 2 or len(set(levels)) < len(levels):
             refuse("levels needs two different levels at least", 'write levels=["a", "b"]')
     coding, reference = _contrast(given.get("contrast"))
@@ -429,12 +385,6 @@ def _arguments(node: ast.expr, name: str, allowed: tuple[str, ...]) -> dict[str,
             refuse(f"{name}() has an argument that dpreg does not offer", mend)
         given[word.arg] = word.value
     return given
-
-
-def _literals(node: ast.expr, name: str) -> tuple[Literal, ...]:
-    if not isinstance(node, ast.List | ast.Tuple):
-        refuse(f"{name} is not a literal list", f'write {name}=["a", "b"]')
-    return tuple(_literal(item) for item in node.elts)
 
 
 def _literal(node: ast.expr) -> Literal:

@@ -237,9 +237,8 @@ class LookPlan:
                 middle="matrix" if last else "trace",
                 tail=_share(TUNING.early) if last else Fraction(0),
             )
-        trace = tail = _share(TUNING.early)
-        shares = Fraction(0), 1 - trace - tail, trace
-        return pure_fit(self.columns, own, self.protection, shares=shares, tail=tail)
+        each = _share(TUNING.early)
+        return pure_fit(self.columns, own, self.protection, trace=each, tail=each)
 
     def locating_noise(self, share: Fraction, signal: float) -> GaussianLook | MatrixLaplaceLook:
         """Return the noise of a locating look, where R^2 |theta|^2 is expected to be `signal`."""

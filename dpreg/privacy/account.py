@@ -290,15 +290,19 @@ class Line:
         """Put smaller parts in a part's place; for the part's own use."""
         self.parts = [one for one in self.parts if one is not part] + list(parts)
 
+    @property
+    def priced(self) -> Spend:
+        """The line as the table tells it."""
+        cost = self.cost
+        return Spend(self.step, self.mechanism, cost.eps, cost.delta, self.note, self.rows)
+
     def spend(self) -> Spend:
         """Return the line for the table; AccountError where what was charged was not drawn from."""
         if not self.parts or not all(part.drawn for part in self.parts):
             self._refuse("was charged but not drawn from")
         if self.mu_squared_left:
             self._refuse("holds more mu^2 than its looks took")
-        return Spend(
-            self.step, self.mechanism, self.cost.eps, self.cost.delta, self.note, self.rows
-        )
+        return self.priced
 
     def __reduce__(self) -> NoReturn:
         """Reject pickling and copying: each copy could give what is left once more."""
@@ -427,12 +431,8 @@ class Account:
     @property
     def total(self) -> Budget:
         """What all lines cost together."""
-        spends = (
-            Spend(line.step, line.mechanism, line.cost.eps, line.cost.delta, rows=line.rows)
-            for line in self._lines
-        )
-        own = BudgetTable(tuple(spends), self.protection.apart).total
-        return own + self._dearest
+        spends = tuple(line.priced for line in self._lines)
+        return BudgetTable(spends, self.protection.apart).total + self._dearest
 
     @property
     def _dearest(self) -> Budget:

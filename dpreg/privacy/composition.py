@@ -41,6 +41,7 @@ exponential mechanisms. ICML.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -170,9 +171,7 @@ def bounded_range_share(draws: int, eps: Fraction, delta: Fraction, contribution
     high = 2 * low
     while proved(high):
         low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if proved(middle) else (low, middle)
+    low += bisect_left(range(low + 1, high), True, key=lambda steps: not proved(steps))
     while not all(
         bounded_range_delta(low * step * j / contributions, draws, eps * j / contributions) <= delta
         for j in range(1, contributions)

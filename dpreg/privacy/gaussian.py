@@ -121,6 +121,7 @@ Canonne, C., Kamath, G. and Steinke, T. (2020). The discrete Gaussian for differ
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final
@@ -175,15 +176,21 @@ def analytic_epsilon(ratio: float, delta: Fraction) -> float:
         raise ArgumentError("delta must be positive: no Gaussian noise is private at delta = 0")
     if ratio <= 0 or analytic_delta(ratio, Fraction(0)) <= delta:
         return 0.0
-    low, high = 0.0, 1.0
-    while analytic_delta(ratio, Fraction(high)) > delta:
-        low, high = high, 2 * high
+
+    def is_less(eps: float) -> bool:
+        return analytic_delta(ratio, Fraction(eps)) > delta
+
+    high = 1.0
+    while is_less(high):
+        high *= 2
+    return math.nextafter(_last(is_less, 0.0, high), math.inf)
+
+
+def _last(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """Return the last float for which something holds: it does at `low`, and not at `high`."""
     while (middle := (low + high) / 2) not in (low, high):
-        if analytic_delta(ratio, Fraction(middle)) > delta:
-            low = middle
-        else:
-            high = middle
-    return high
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
 
 
 @lru_cache(maxsize=256)
@@ -208,9 +215,7 @@ def analytic_ratio(eps: Fraction, delta: Fraction) -> float:
         low /= 2
     while proved(high):
         high *= 2
-    while (middle := (low + high) / 2) not in (low, high):
-        low, high = (middle, high) if proved(middle) else (low, middle)
-    return low
+    return _last(proved, low, high)
 
 
 @lru_cache(maxsize=256)
@@ -332,17 +337,10 @@ def looks_ratio(
             )
         high, low = low, low * (1 - step)
         step *= 2
-    while (middle := (low + high) / 2) not in (low, high):
-        low, high = (middle, high) if proved(middle) else (low, middle)
-    return low
+    return _last(proved, low, high)
 
 
-def look_scale(
-    sensitivity_squared: Fraction | int,
-    mu_squared: Fraction,
-    *,
-    least_scale: float = LEAST_SCALE,
-) -> float:
+def look_scale(sensitivity_squared: Fraction | int, mu_squared: Fraction) -> float:
     """Return the scale of a look's cell of weight 1, rounded upwards.
 
     Parameters
@@ -352,28 +350,25 @@ def look_scale(
     mu_squared : Fraction
         r_j^2, the look's part of the r^2 of `looks_ratio`. The parts of all looks sum to at most
         r^2 on every path.
-    least_scale : float
-        s, as given to `looks_ratio`.
 
     Returns
     -------
     float
-        sigma, with sensitivity_squared <= mu_squared sigma^2 by exact comparison. A cell of weight
+        sigma, at least `LEAST_SCALE`, with sensitivity_squared <= mu_squared sigma^2 by exact
+        comparison. A cell of weight
         g gets sigma / g: see `weighted_scale`.
     """
     if mu_squared <= 0:
         raise ArgumentError("a look's part of mu^2 must be positive")
-    return max(_root_up(Fraction(sensitivity_squared) / mu_squared), least_scale)
+    return max(_root_up(Fraction(sensitivity_squared) / mu_squared), LEAST_SCALE)
 
 
 @lru_cache(maxsize=256)  # most of a look's thousands of cells have the same weight
-def weighted_scale(
-    scale: float, weight_squared: Fraction | int, *, least_scale: float = LEAST_SCALE
-) -> float:
+def weighted_scale(scale: float, weight_squared: Fraction | int) -> float:
     """Return scale / sqrt(weight_squared), the scale of a weighted cell, rounded upwards."""
     if weight_squared <= 0:
         raise ArgumentError("a cell's weight must be positive")
-    return max(_root_up(Fraction(scale) ** 2 / weight_squared), least_scale)
+    return max(_root_up(Fraction(scale) ** 2 / weight_squared), LEAST_SCALE)
 
 
 def _root_up(square: Fraction) -> float:

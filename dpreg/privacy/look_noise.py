@@ -17,8 +17,8 @@ What is released, in units of 2**-40, what a unit is, and how far one moves each
 - `gaussian_fit`, for looks that share one (eps, delta) (`dpreg.privacy.gaussian`): discrete
   Gaussian noise, independent from cell to cell. Of the look's mu^2 a share h is for H, the rest for
   the score and the middle together;
-- `pure_fit`, for pure eps: matrix-Laplace noise of scale c I on H, noise of density exp(-|v|/b) on
-  s, discrete Laplace noise on the trace t or matrix-Laplace noise on the matrix M.
+- `pure_fit`, for pure eps: noise of density exp(-|v|/b) on s, discrete Laplace noise on the trace t
+  and on the tail. No H is released: such a look carries that of an earlier one.
 
 A look may release its tail as well, sum max(|f_i|^2 - 2**38, 0), with a share of its own.
 
@@ -26,16 +26,13 @@ A look may release its tail as well, sum max(|f_i|^2 - 2**38, 0), with a share o
 neighbours. *Proof.* At most h mu^2 for H, its own share for the tail, and what is left for the
 others, by the statements there; scales are rounded upwards. QED
 
-*Statement (pure).* With shares a_H + a_s + a_t + a_q <= 1 of eps, k units, and
+*Statement (pure).* With shares a_s + a_t + a_q = 1 of eps, k units, and
 
-    c >= k 2**40 / (q a eps),  q = 1 under replace-one and 2 under add-remove,  a = a_H (or a_t),
     b >= 2 k 2**40 / (a_s eps) under replace-one, half of that under add-remove,
     a scale of t's noise of at least k 2**40 / (a_t eps), and of the tail's 3/4 k 2**40 / (a_q eps),
 
-the look is eps-DP. *Proof.* Matrix-Laplace noise costs half the sum of tr(C^-1 H_i) over units that
-are added or taken away: 2 k/q units of at most 2**40 / c each. The score: the statement of
-`dpreg.privacy.mechanisms.floors`. The trace: P(v - d) <= exp(|d|/scale) P(v). They compose in
-sequence. QED
+the look is eps-DP. *Proof.* The score: the statement of `dpreg.privacy.mechanisms.floors`. Trace
+and tail: P(v - d) <= exp(|d|/scale) P(v). They compose in sequence. QED
 
 Nothing here reads a row. A fitted noise is public: everything in it follows from the arguments.
 
@@ -114,7 +111,6 @@ Anderson, T. W. (2003). An Introduction to Multivariate Statistical Analysis, ch
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -128,7 +124,7 @@ from dpreg.privacy.budget import ALL_ROWS
 from dpreg.privacy.gaussian import look_scale, weighted_scale
 from dpreg.privacy.mechanisms.additive import gaussian_noise, laplace_noise, laplace_variance
 from dpreg.privacy.mechanisms.floors import l2_norm_noise, l2_norm_variance
-from dpreg.privacy.mechanisms.wishart import degrees, wishart_noise
+from dpreg.privacy.mechanisms.wishart import Symmetric, degrees, wishart_noise
 from dpreg.privacy.noise import check_scales
 from dpreg.privacy.proofs import CELL_UNITS, Triangle
 from dpreg.privacy.protection import AccountError, Protection, Stability
@@ -138,7 +134,7 @@ if TYPE_CHECKING:
 
     from dpreg.privacy.account import Part
 
-PURE: Final = ("matrix-laplace", "l2-norm", "laplace")
+PURE: Final = ("l2-norm", "laplace")
 """What draws at pure eps, and so what the look's line of the budget table has to allow."""
 
 Scales = tuple[float, ...]
@@ -165,6 +161,20 @@ class Drawn:
     tail: int | None = None
 
 
+def _use(
+    part: Part, mechanism: str, strength: Fraction, protection: Protection, rows: str = ALL_ROWS
+) -> None:
+    """Use up a part that was charged for noise which takes `strength` of mu^2, or of eps.
+
+    The bound is the one that the noise was fitted to; the mechanism's module proves it.
+    """
+    bound = Stability(protection=protection, mechanisms=(mechanism,), summed=True)
+    gaussian = mechanism == "gaussian"
+    own = part.look(mechanism, bound, rows) if gaussian else part.draw(mechanism, bound, rows).eps
+    if own < strength:
+        raise AccountError("internal error: a look is drawn with less noise than was charged")
+
+
 @dataclass(frozen=True, slots=True)
 class FitNoise:
     """Noise fitted to a fitting look.
@@ -176,14 +186,14 @@ class FitNoise:
     mechanism : {"gaussian", "pure"}
     middle : {"matrix", "trace"}
     information_scales, middle_scales : tuple of float
-        In units of 2**-40. Of a matrix with Gaussian noise: its diagonal's and the others'. Of one
-        with matrix-Laplace noise: c, an integer. Of the trace: its own. Empty if there is no H.
+        In units of 2**-40. Of a matrix, whose noise is Gaussian: its diagonal's and the others'. Of
+        the trace: its own. Empty if there is no H.
     score_scale : float
         In units of 2**-40: that of a cell, or b, an integer.
     strength : Fraction
         The mu^2 or eps that all blocks take together.
     shares : tuple of Fraction
-        Of H, s and the middle; with Gaussian noise of H, and of s and the middle together.
+        With Gaussian noise of H, and of s and the middle together; else of s and of the trace.
     protection : Protection
     tail_scale : float
         In units of 2**-40; 0 where no tail is released.
@@ -206,36 +216,30 @@ class FitNoise:
     @property
     def information_sd(self) -> float:
         """Standard deviation of an off-diagonal cell of H, in units of one; 0 if there is no H."""
-        return self._sd(self.information_scales)
+        return max(self.information_scales[1:], default=0.0) / CELL_UNITS
 
     @property
     def score_sd(self) -> float:
         """Standard deviation of a cell of s, in units of one."""
         if self.mechanism == "gaussian":
-            return self.score_scale / CELL_UNITS
+            return self._sd(self.score_scale)
         return math.sqrt(l2_norm_variance(self.columns, int(self.score_scale))) / CELL_UNITS
 
     @property
     def middle_sd(self) -> float:
         """Standard deviation of an off-diagonal cell of M, or of the trace, in units of one."""
-        if self.middle == "matrix":
-            return self._sd(self.middle_scales)
-        (scale,) = self.middle_scales
-        if self.mechanism != "gaussian":
-            scale = math.sqrt(laplace_variance(scale))
-        return scale / CELL_UNITS
+        return self._sd(self.middle_scales[-1])
 
     @property
     def tail_sd(self) -> float:
         """Standard deviation of the tail, in units of one; 0 where there is none."""
-        if self.mechanism == "gaussian" or not self.tail_share:
-            return self.tail_scale / CELL_UNITS
-        return math.sqrt(laplace_variance(self.tail_scale)) / CELL_UNITS
+        return self._sd(self.tail_scale)
 
-    def _sd(self, scales: Scales) -> float:
-        if self.mechanism == "gaussian" or not scales:
-            return max(scales[1:], default=0.0) / CELL_UNITS
-        return math.sqrt(2 * degrees(self.columns)) * float(scales[0]) / CELL_UNITS
+    def _sd(self, scale: float) -> float:
+        """Return the standard deviation of a number's noise, in units of one."""
+        if self.mechanism != "gaussian":
+            scale = math.sqrt(laplace_variance(scale))
+        return scale / CELL_UNITS
 
     def draw(self, part: Part, rows: str = ALL_ROWS) -> Drawn:
         """Use up the part that was charged and draw the noise.
@@ -248,74 +252,51 @@ class FitNoise:
             The group of rows that is read.
         """
         if self.mechanism == "gaussian":
-            if part.look(self.mechanism, self._bound(), rows) < self.strength:
-                self._refuse()
-            return self.simulate(part.rng)
-        used = [
-            (mechanism, share)
-            for mechanism, share in zip(
-                (*self._drawn_by, PURE[2]), (*self.shares, self.tail_share), strict=True
-            )
-            if share
-        ]
-        parts = part.split(share for _, share in used)
-        for own, (mechanism, share) in zip(parts, used, strict=True):
-            if own.draw(mechanism, self._bound(), rows).eps < self.strength * share:
-                self._refuse()
+            _use(part, self.mechanism, self.strength, self.protection, rows)
+        else:
+            score, number = PURE
+            shares = *self.shares, self.tail_share
+            for own, name, share in zip(
+                part.split(shares), (score, number, number), shares, strict=True
+            ):
+                _use(own, name, self.strength * share, self.protection, rows)
         return self.simulate(part.rng)
 
     def simulate(self, rng: Generator | None) -> Drawn:
         """Draw from the law alone; with a generator **not private**."""
-        information = self._matrix(self.information_scales, rng) if self.shares[0] else None
+        information = (
+            self._matrix(self.information_scales, rng) if self.information_scales else None
+        )
         if self.mechanism == "gaussian":
+            number = gaussian_noise
             score = gaussian_noise(self.columns, self.score_scale, rng=rng)
         else:
+            number = laplace_noise
             score = l2_norm_noise(self.columns, int(self.score_scale), rng=rng)
         middle: Symmetric | int
+        tail = None
         if self.middle == "matrix":
             middle = self._matrix(self.middle_scales, rng)
         else:
-            number = gaussian_noise if self.mechanism == "gaussian" else laplace_noise
             (middle,) = number(1, self.middle_scales[0], rng=rng)
-        tail = None
         if self.tail_share:
-            number = gaussian_noise if self.mechanism == "gaussian" else laplace_noise
             (tail,) = number(1, self.tail_scale, rng=rng)
         return Drawn(information, tuple(score), middle, tail)
 
     def _matrix(self, scales: Scales, rng: Generator | None) -> Symmetric:
         """Draw a symmetric matrix."""
         d = self.columns
-        if self.mechanism != "gaussian":
-            return wishart_noise((int(scales[0]),) * d, rng=rng)
-        found = [[0] * d for _ in range(d)]
-        for i, cell in enumerate(gaussian_noise(d, scales[0], rng=rng)):
-            found[i][i] = cell
-        places = [(i, j) for i in range(d) for j in range(i)]
-        beside = gaussian_noise(len(places), scales[1], rng=rng)
-        for (i, j), cell in zip(places, beside, strict=True):
-            found[i][j] = found[j][i] = cell
-        return tuple(map(tuple, found))
-
-    @property
-    def _drawn_by(self) -> tuple[str, str, str]:
-        """What draws H, s and the middle at pure eps."""
-        matrix, vector, number = PURE
-        return matrix, vector, matrix if self.middle == "matrix" else number
-
-    def _bound(self) -> Stability:
-        mechanisms = (self.mechanism,) if self.mechanism == "gaussian" else PURE
-        return Stability(protection=self.protection, mechanisms=mechanisms, summed=True)
-
-    def _refuse(self) -> None:
-        raise AccountError("internal error: a look is drawn with less noise than was charged")
+        found = np.diag(np.array(gaussian_noise(d, scales[0], rng=rng), dtype=object))
+        below = np.tril_indices(d, -1)
+        found[below] = np.array(gaussian_noise(len(below[0]), scales[1], rng=rng), dtype=object)
+        found.T[below] = found[below]
+        return tuple(map(tuple, found.tolist()))
 
 
-def fit_cells(columns: int, middle: str, *, information: bool = True) -> int:
-    """Return how many cells a fitting look at d columns releases."""
+def fit_cells(columns: int, middle: str) -> int:
+    """Return how many cells a fitting look at d columns releases, its tail apart."""
     triangle = columns * (columns + 1) // 2
-    matrices = information + (middle == "matrix")
-    return matrices * triangle + columns + (middle == "trace")
+    return triangle + columns + (triangle if middle == "matrix" else 1)
 
 
 def gaussian_fit(
@@ -366,54 +347,49 @@ def gaussian_fit(
 
 
 def pure_fit(
-    columns: int,
-    eps: Fraction,
-    protection: Protection,
-    *,
-    shares: tuple[Fraction, Fraction, Fraction],
-    middle: str = "trace",
-    tail: Fraction = Fraction(0),
+    columns: int, eps: Fraction, protection: Protection, *, trace: Fraction, tail: Fraction
 ) -> FitNoise:
-    """Fit noise of pure eps to a fitting look.
+    """Fit noise of pure eps to a fitting look, which releases no H.
 
     Parameters
     ----------
-    columns, protection, middle
+    columns, protection
         As for `gaussian_fit`.
     eps : Fraction
         What the look costs.
-    shares : (Fraction, Fraction, Fraction)
-        Of eps for H, s and the middle; they sum to 1 - tail. That of H may be 0: no H is released.
-    tail : Fraction
-        The share of the tail; at 0 none is released.
+    trace, tail : Fraction
+        The shares of eps of the trace and the tail; the score has what is left.
 
     Raises
     ------
     ArgumentError
         For an eps so small that a scale leaves 2**200.
     """
-    assert sum(shares) + tail == 1
-    own, score, other = (Fraction(share) * eps / CELL_UNITS for share in shares)
-    spectral = Fraction(proofs.nuclear_norm(protection), 2)
-    wanted = (
-        proofs.score_l2(protection) / score,
-        proofs.trace_l1(protection) / other,
-        spectral / other,
+    shares = 1 - trace - tail, trace
+    assert min(*shares, tail) > 0
+    change: tuple[Fraction | int, ...] = (
+        proofs.score_l2(protection),
+        proofs.trace_l1(protection),
+        proofs.tail_change(protection),
     )
-    check_scales(*wanted, *([spectral / own] if own else []))
-    number, matrix = float_above(max(wanted[1], Fraction(1))), _up(wanted[2])
+    wanted = [
+        moved * CELL_UNITS / (share * eps)
+        for moved, share in zip(change, (*shares, tail), strict=True)
+    ]
+    check_scales(*wanted)
+    of_trace, of_tail = (float_above(max(scale, Fraction(1))) for scale in wanted[1:])
     return FitNoise(
         columns,
         "pure",
-        middle,
-        (_up(spectral / own),) if own else (),
-        _up(wanted[0]),
-        (matrix,) if middle == "matrix" else (number,),
+        "trace",
+        (),
+        max(math.ceil(wanted[0]), 1),
+        (of_trace,),
         Fraction(eps),
-        tuple(map(Fraction, shares)),
+        shares,
         protection,
-        _tail(proofs.tail_change(protection) * CELL_UNITS, tail * eps) if tail else 0.0,
-        Fraction(tail),
+        of_tail,
+        tail,
     )
 
 
@@ -422,19 +398,9 @@ def _scale(squared: Fraction, mu_squared: Fraction) -> float:
     return look_scale(squared * CELL_UNITS**2, mu_squared)
 
 
-def _tail(change: Fraction, eps: Fraction) -> float:
-    """Return the scale of Laplace noise for a number that moves by `change`."""
-    check_scales(change / eps)
-    return float_above(max(change / eps, Fraction(1)))
-
-
 def _two(sigma: float) -> Scales:
     """Return the scales of a symmetric matrix's diagonal cells and of the others."""
     return sigma, weighted_scale(sigma, 2)
-
-
-def _up(wanted: Fraction) -> int:
-    return max(math.ceil(wanted), 1)
 
 
 _SHARE_UNITS: Final = 2**10
@@ -491,15 +457,6 @@ def matrix_laplace_scales(
     return (max(columns, 1),) * (size - 1) + (response,)
 
 
-def matrix_laplace_variance(scales: Sequence[int]) -> Floats:
-    """Return the (D, D) variances of the cells of N, in squared units of 2**-40."""
-    c = np.array([float(scale) for scale in scales])
-    variance: Floats = 2.0 * degrees(len(c)) * np.outer(c, c)
-    variance[np.diag_indices(len(c))] *= 2.0
-    return variance
-
-
-Symmetric = tuple[tuple[int, ...], ...]
 Places = tuple[tuple[int, int], ...]
 
 
@@ -516,7 +473,7 @@ class GaussianLook:
         are in none are known without a release: products of two columns of one factor.
     scales : tuple of float
         The scale of each number drawn, in units of 2**-40.
-    mu_squared : Fraction
+    strength : Fraction
         r_j^2, the look's part of what all looks share.
     protection : Protection
         Of `Protection.sums`, where rows of a person were limited by their sum.
@@ -525,7 +482,7 @@ class GaussianLook:
     size: int
     cells: tuple[Places, ...]
     scales: tuple[float, ...]
-    mu_squared: Fraction
+    strength: Fraction
     protection: Protection
     mechanism: ClassVar[str] = "gaussian"
     degrees: ClassVar[None] = None
@@ -541,8 +498,7 @@ class GaussianLook:
 
     def draw(self, part: Part, rows: str = ALL_ROWS) -> Symmetric:
         """Use up the part of looks that was charged and draw the noise, D x D integers."""
-        if part.look(self.mechanism, _bound(self), rows) < self.mu_squared:
-            raise AccountError("internal error: a look is drawn with less noise than was charged")
+        _use(part, self.mechanism, self.strength, self.protection, rows)
         return self.simulate(part.rng)
 
     def simulate(self, rng: Generator | None) -> Symmetric:
@@ -566,14 +522,14 @@ class MatrixLaplaceLook:
     ----------
     scales : tuple of int
         c_1..c_D in units of 2**-40.
-    eps : Fraction
-        What the look costs.
+    strength : Fraction
+        The eps that the look costs.
     protection : Protection
         As for `GaussianLook`.
     """
 
     scales: tuple[int, ...]
-    eps: Fraction
+    strength: Fraction
     protection: Protection
     mechanism: ClassVar[str] = "matrix-laplace"
 
@@ -590,23 +546,19 @@ class MatrixLaplaceLook:
     @property
     def sd(self) -> Floats:
         """(D, D) standard deviations in stored units of 1."""
-        found: Floats = np.sqrt(matrix_laplace_variance(self.scales)) / CELL_UNITS
-        return found
+        c = np.array([float(scale) for scale in self.scales])
+        variance = 2.0 * self.degrees * np.outer(c, c)
+        variance[np.diag_indices(self.size)] *= 2.0
+        return np.asarray(np.sqrt(variance) / CELL_UNITS)
 
     def draw(self, part: Part, rows: str = ALL_ROWS) -> Symmetric:
         """Use up the part of eps that was charged and draw the noise, D x D integers."""
-        if part.draw(self.mechanism, _bound(self), rows).eps < self.eps:
-            raise AccountError("internal error: a look is drawn with less noise than was charged")
+        _use(part, self.mechanism, self.strength, self.protection, rows)
         return self.simulate(part.rng)
 
     def simulate(self, rng: Generator | None) -> Symmetric:
         """Draw from the law alone; with a generator **not private**."""
         return wishart_noise(self.scales, rng=rng)
-
-
-def _bound(noise: GaussianLook | MatrixLaplaceLook) -> Stability:
-    """Return the bound that a look's noise was fitted to; the mechanism's module proves it."""
-    return Stability(protection=noise.protection, mechanisms=(noise.mechanism,), summed=True)
 
 
 def located_gaussian(

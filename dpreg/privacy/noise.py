@@ -274,8 +274,7 @@ def means_noise(
     protection : Protection
     """
     apart = columns - sum(len(group) - 1 for group in groups)
-    twice = 2 if protection.neighbors == "replace-one" else 1
-    most = twice * apart * protection.contributions
+    most = protection.changes * apart * protection.contributions
     noise = _fitted(most * CELL_UNITS, columns, eps, protection)
     return SumsNoise((1,) * columns, CELL_UNITS, noise)
 
@@ -396,12 +395,12 @@ def objective_noise(
         For arguments out of range, and for an eps so small that a scale leaves 2**200.
     """
     assert min(slope, bend, reach_squared) > 0
-    k, wide, moved = protection.contributions, 1 + _spare(size), _moved(protection)
+    k, wide = protection.contributions, 1 + _spare(size)
     reach = Fraction(math.sqrt(reach_squared)) * wide
     curve = Fraction(bend) * Fraction(reach_squared) * wide
     x = eps * _BENT / k
     penalty = curve / (x + x * x / 2)
-    wanted = moved * Fraction(slope) * wide * reach / (eps * (1 - _BENT - _SOLVED))
+    wanted = k * protection.changes * Fraction(slope) * wide * reach / (eps * (1 - _BENT - _SOLVED))
     tolerance = _QUIET * eps * _SOLVED * penalty * wanted / (2 * (rows * curve + penalty))
     root = math.isqrt(size) + 1
     bits = _finer(tolerance / (4 * root))
@@ -421,15 +420,12 @@ def _spare(size: int) -> Fraction:
     return Fraction(size + 16, 2**52)
 
 
-def _moved(protection: Protection) -> int:
-    """Return how many gradients the objective's may move by."""
-    return protection.contributions * (2 if protection.neighbors == "replace-one" else 1)
-
-
 def objective_units(size: int, eps: Fraction, protection: Protection) -> tuple[float, float]:
     """Return the standard deviation of a cell of b at G R = 1, and D at c = 1: what to expect."""
     x = float(eps) * float(_BENT) / protection.contributions
-    scale = _moved(protection) / (float(eps) * float(1 - _BENT - _SOLVED))
+    scale = (
+        protection.contributions * protection.changes / (float(eps) * float(1 - _BENT - _SOLVED))
+    )
     return scale * math.sqrt(size + 1), 1 / (x + x * x / 2)
 
 

@@ -452,11 +452,6 @@ def tail_change(protection: Protection) -> Fraction:
     return Fraction(3, 4) * protection.sums.contributions
 
 
-def nuclear_norm(protection: Protection) -> int:
-    """Return the most that traces of units added and taken away sum to, in units of one."""
-    return protection.changes * protection.sums.contributions
-
-
 GRID_BITS: Final = 24
 """The score grid g is the power of two in (2**-25 w, 2**-24 w], w the range of one row's loss."""
 

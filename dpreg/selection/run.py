@@ -62,18 +62,35 @@ _MOST_COLUMNS = 2_000  # work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """What each step of a selection draws from; None where the call does not need the step.
+class Preparation:
+    """The public facts of one selection, all known before a row is read.
 
     Attributes
     ----------
+    request : SelectionRequest
+    schema : Schema
+        As declared; the columns of `unbounded` are missing from it.
+    unbounded : tuple of str
+        Columns, read as numbers, whose bounds are bought.
+    plan : DrawPlan
+        Mechanism and eps of each draw, and what all of them cost.
+    engine : str
+    account : Account
+        Every step's line is open, and nothing is charged yet.
     bounds : mapping of str to Part
-        By column.
+        What the bounds of each column are drawn from.
     radius, sigma2, count, profile, fit : Part or None
+        What each of these steps draws from; None where the call does not need the step.
     draws : tuple of Part
         One for each draw.
     """
 
+    request: SelectionRequest
+    schema: Schema
+    unbounded: tuple[str, ...]
+    plan: DrawPlan
+    engine: str
+    account: Account
     bounds: Mapping[str, Part]
     radius: Part | None
     sigma2: Part | None
@@ -81,32 +98,6 @@ class Parts:
     profile: Part | None
     draws: tuple[Part, ...]
     fit: Part | None
-
-
-@dataclass(frozen=True, slots=True)
-class Preparation:
-    """The public facts of one selection, all known before a row is read.
-
-    Attributes
-    ----------
-    schema : Schema
-        As declared; the columns of `unbounded` are missing from it.
-    unbounded : tuple of str
-        Columns, read as numbers, whose bounds are bought.
-    draws : DrawPlan
-        Mechanism and eps of each draw, and what all of them cost.
-    engine : str
-    account : Account
-        Every step's line is open, and nothing is charged yet.
-    parts : Parts
-    """
-
-    schema: Schema
-    unbounded: tuple[str, ...]
-    draws: DrawPlan
-    engine: str
-    account: Account
-    parts: Parts
 
 
 def prepare(
@@ -125,21 +116,43 @@ def prepare(
     costs = _costs(request, unbounded)
     drawing, fit = _divided(request, costs)
     _check_eps(request, drawing.eps / request.draws)
-    draws = plan_draws(
+    plan = plan_draws(
         request.draws,
         drawing,
         mechanism=request.mechanism,
         contributions=request.protection.contributions,
     )
     account = request.account() if account is None else account
-    parts = _opened(account, request, unbounded, costs, draws, fit)
+    selecting, fitting = (SELECTING, FITTING) if request.fit == "split" else (ALL_ROWS, ALL_ROWS)
+
+    def opened(
+        key: str, step: str, mechanism: str, delta: Fraction = Fraction(0), rows: str = ALL_ROWS
+    ) -> Part | None:
+        if key not in costs:
+            return None
+        return account.line(step, mechanism, Budget(costs[key], delta), rows=rows)
+
+    # In the order of the budget table.
     return Preparation(
+        request=request,
         schema=schema,
         unbounded=unbounded,
-        draws=draws,
-        engine=choose_engine(request.engine, space, draws.mechanism),
+        plan=plan,
         account=account,
-        parts=parts,
+        bounds=open_bounds(
+            account, unbounded, costs.get("bounds", Fraction(0)) / request.budget.eps
+        ),
+        radius=opened("radius", "radius", "permute-and-flip"),
+        sigma2=opened("sigma2", "residual variance", "laplace"),
+        count=opened("count", "number of rows", "laplace"),
+        profile=opened(
+            "profile", "bound on the residuals", "laplace", _deltas(request)[0], selecting
+        ),
+        draws=account.draws("selection", plan, rows=selecting),
+        fit=None
+        if fit is None
+        else account.line("coefficients", "gram release", fit, rows=fitting),
+        engine=choose_engine(request.engine, space, plan.mechanism),
     )
 
 
@@ -261,41 +274,6 @@ def _divided(
     return drawing, Budget(costs["selection"] + costs.get("profile", Fraction(0)), fitting)
 
 
-def _opened(
-    account: Account,
-    request: SelectionRequest,
-    unbounded: tuple[str, ...],
-    costs: Mapping[str, Fraction],
-    draws: DrawPlan,
-    fit: Budget | None,
-) -> Parts:
-    """Open every line of the budget table, in its order."""
-    split = request.fit == "split"
-    selecting, fitting = (SELECTING, FITTING) if split else (ALL_ROWS, ALL_ROWS)
-
-    def opened(
-        key: str, step: str, mechanism: str, delta: Fraction = Fraction(0), rows: str = ALL_ROWS
-    ) -> Part | None:
-        if key not in costs:
-            return None
-        return account.line(step, mechanism, Budget(costs[key], delta), rows=rows)
-
-    bounds = costs.get("bounds", Fraction(0)) / request.budget.eps
-    return Parts(
-        bounds=open_bounds(account, unbounded, bounds),
-        radius=opened("radius", "radius", "permute-and-flip"),
-        sigma2=opened("sigma2", "residual variance", "laplace"),
-        count=opened("count", "number of rows", "laplace"),
-        profile=opened(
-            "profile", "bound on the residuals", "laplace", _deltas(request)[0], selecting
-        ),
-        draws=account.draws("selection", draws, rows=selecting),
-        fit=None
-        if fit is None
-        else account.line("coefficients", "gram release", fit, rows=fitting),
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class RowMoments:
     """Exact moments of the rows, by what they are read for. Confidential.
@@ -386,67 +364,57 @@ def read_rows(
     )
 
 
-def tune(
-    request: SelectionRequest,
-    parts: Parts,
-    design: Design,
-    rows: RowMoments,
-) -> Tuning:
+def tune(prepared: Preparation, design: Design, rows: RowMoments) -> Tuning:
     """Buy the radius, the residual variance and the number of rows, where they are wanted."""
-    if parts.radius is not None:
+    request = prepared.request
+    if prepared.radius is not None:
         columns = [column for term in design.terms for column in term.columns]
         norms = block_norms(rows.blocks, columns, default=1.0)
-        rho = private_radius(norms, parts.radius)
+        rho = private_radius(norms, prepared.radius)
     else:
         rho = request.rho
     halves = 2 if request.fit == "split" else 1
     known = rows.n
-    if parts.sigma2 is not None:
+    if prepared.sigma2 is not None:
         sigma2, counted = private_sigma2(
-            Problem(rows.everyone, rho), rows.everyone, parts.sigma2, columns=len(design.columns)
+            Problem(rows.everyone, rho), rows.everyone, prepared.sigma2, columns=len(design.columns)
         )
         return Tuning(rho, sigma2, (counted if known is None else known) // halves)
-    if parts.count is not None:
-        known = noisy_count(rows.everyone, parts.count)
+    if prepared.count is not None:
+        known = noisy_count(rows.everyone, prepared.count)
     given = request.sigma2
     stored = given / request.clip**2 if isinstance(given, Fraction) else None
     return Tuning(rho, stored, None if known is None else known // halves)
 
 
 def contest_of(
-    request: SelectionRequest,
-    preparation: Preparation,
-    tuning: Tuning,
-    problem: Problem,
-    moments: Moments,
+    prepared: Preparation, tuning: Tuning, problem: Problem, moments: Moments
 ) -> Contest:
     """Make the contest of the request's method, without penalties; PCPL buys its bound here."""
-    if preparation.parts.profile is None:
-        return least_squares_contest(tuning.rho, request.protection)
+    protection = prepared.request.protection
+    if prepared.profile is None:
+        return least_squares_contest(tuning.rho, protection)
     return profile_contest(
-        lower_bound(problem, moments, preparation.parts.profile),
+        lower_bound(problem, moments, prepared.profile),
         offset=residual_offset(moments, tuning.rho),
         rows=tuning.rows or 1,
         rho=tuning.rho,
-        protection=request.protection,
-        eps=preparation.draws.eps_each,
+        protection=protection,
+        eps=prepared.plan.eps_each,
     )
 
 
 def penalties(
-    request: SelectionRequest,
-    preparation: Preparation,
-    tuning: Tuning,
-    contest: Contest,
-    space: Space,
+    prepared: Preparation, tuning: Tuning, contest: Contest, space: Space
 ) -> tuple[Fraction, Fraction]:
     """Return (phi, psi), what a column and a unit outside ``keep`` are charged.
 
     In squared stored units; for PCPL in units of n log Q, in which BIC's phi is log n and needs no
     sigma2.
     """
-    draws, profile = preparation.draws, request.method == "pcpl"
-    rate = effective_t(draws.eps_each, contest.score_range.width, draws.mechanism)
+    request, plan = prepared.request, prepared.plan
+    profile = request.method == "pcpl"
+    rate = effective_t(plan.eps_each, contest.score_range.width, plan.mechanism)
     return charges(
         request.penalty,
         unit=Fraction(1) if profile else request.clip**2,
@@ -455,13 +423,12 @@ def penalties(
         units=len(space.units),
         false_inclusions=request.false_inclusions,
         rate=rate / contest.grid,
-        mechanism=draws.mechanism,
+        mechanism=plan.mechanism,
     )
 
 
 def select(
-    request: SelectionRequest,
-    preparation: Preparation,
+    prepared: Preparation,
     tuning: Tuning,
     space: Space,
     moments: Moments,
@@ -470,9 +437,9 @@ def select(
 ) -> Selection:
     """Draw a model for each part that the preparation opened for it."""
     problem = Problem(moments, tuning.rho)
-    contest = contest_of(request, preparation, tuning, problem, moments)
-    phi, psi = penalties(request, preparation, tuning, contest, space)
+    contest = contest_of(prepared, tuning, problem, moments)
+    phi, psi = penalties(prepared, tuning, contest, space)
     priced = contest.priced(phi, psi, space)
-    engine = ENGINES[preparation.engine](problem, space, priced, preparation.draws)
-    drawn = tuple(engine.draw(part, progress=progress) for part in preparation.parts.draws)
+    engine = ENGINES[prepared.engine](problem, space, priced, prepared.plan)
+    drawn = tuple(engine.draw(part, progress=progress) for part in prepared.draws)
     return Selection(drawn, phi, psi)

@@ -16,20 +16,24 @@ Counting the sets that hold what each of their members needs, by size, without l
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import comb
+from functools import cache
+from itertools import chain
 
 import numpy as np
+from flint import fmpz_poly
 
 from dpreg.arrays import Bools
 from dpreg.errors import ArgumentError
 from dpreg.formula.terms import Term
 
-Counts = tuple[int, ...]
+Needs = Mapping[int, frozenset[int]]
 
 
-def count_closed_sets(units: frozenset[int], needs: Mapping[int, frozenset[int]]) -> Counts:
+def count_closed_sets(units: frozenset[int], needs: Needs) -> fmpz_poly:
     """Count, by size, the subsets of `units` that hold what each of their members needs.
 
     Parameters
@@ -39,78 +43,44 @@ def count_closed_sets(units: frozenset[int], needs: Mapping[int, frozenset[int]]
 
     Returns
     -------
-    tuple of int
-        Entry s is the number of S in `units`, |S| = s, with needs(u) & units inside S for all u in
-        S. Trailing sizes without a set may be missing.
+    fmpz_poly
+        Coefficient s is the number of S in `units`, |S| = s, with needs(u) & units inside S for all
+        u in S.
 
     Notes
     -----
     Proof, by induction: units tied by no need are chosen freely (binomials); sets that share no
-    need multiply (their counts convolve); otherwise take a unit v: the sets without v are those of
-    `units` less v and all that need it, the sets with v are v and its needs joined to those of the
-    rest. Each branch has fewer units. Results are remembered by the set: the work grows with the
-    units that others need (at worst as 2 to their number), not with all of them.
+    need multiply; otherwise take a unit v: the sets without v are those of `units` less v and all
+    that need it, the sets with v are v and its needs joined to those of the rest. Each branch has
+    fewer units. Results are remembered by the set: the work grows with the units that others need
+    (at worst as 2 to their number), not with all of them.
     """
-    return _count(units, needs, {})
+
+    @cache
+    def counted(units: frozenset[int]) -> fmpz_poly:
+        links = {u: own for u in units if (own := needs.get(u, frozenset()) & units)}
+        parts = _components(links)
+        free = units.difference(*parts)
+        if free or len(parts) != 1:
+            return math.prod(map(counted, parts), start=fmpz_poly([1, 1]) ** len(free))
+        demand = Counter(chain.from_iterable(links.values()))
+        v = max(units, key=lambda u: (demand[u], -u))
+        above = {u for u, own in links.items() if v in own}
+        joined = links.get(v, frozenset()) | {v}
+        within = fmpz_poly([0, 1]) ** len(joined) * counted(units - joined)
+        return counted(units - above - {v}) + within
+
+    return counted(units)
 
 
-def _count(
-    units: frozenset[int],
-    needs: Mapping[int, frozenset[int]],
-    seen: dict[frozenset[int], tuple[int, ...]],
-) -> tuple[int, ...]:
-    if units in seen:
-        return seen[units]
-    links = {u: needs.get(u, frozenset()) & units for u in units}
-    tied = [u for u in units if links[u]]
-    result: tuple[int, ...]
-    if not tied:
-        result = tuple(comb(len(units), s) for s in range(len(units) + 1))
-    else:
-        parts = _components(units, links)
-        if len(parts) > 1:
-            result = (1,)
-            for part in parts:
-                result = _convolve(result, _count(part, needs, seen))
-        else:
-            demand = {u: sum(u in links[v] for v in tied) for u in units}
-            v = max(units, key=lambda u: (demand[u], -u))
-            above = frozenset(u for u in units if v in links[u])
-            without = _count(units - above - {v}, needs, seen)
-            joined = links[v] | {v}
-            within = (0,) * len(joined) + _count(units - joined, needs, seen)
-            length = max(len(without), len(within))
-            padded = [c + (0,) * (length - len(c)) for c in (without, within)]
-            result = tuple(a + b for a, b in zip(*padded, strict=True))
-    seen[units] = result
-    return result
-
-
-def _components(units: frozenset[int], links: dict[int, frozenset[int]]) -> list[frozenset[int]]:
-    """Split the units into sets that no need connects."""
-    neighbours: dict[int, set[int]] = {u: set(links[u]) for u in units}
-    for u in units:
-        for v in links[u]:
-            neighbours[v].add(u)
-    left, parts = set(units), []
-    while left:
-        stack, part = [min(left)], set()
-        while stack:
-            u = stack.pop()
-            if u not in part:
-                part.add(u)
-                stack.extend(neighbours[u] - part)
-        parts.append(frozenset(part))
-        left -= part
+def _components(links: Needs) -> list[frozenset[int]]:
+    """Return the sets of units that needs connect."""
+    parts: list[frozenset[int]] = []
+    for u, own in links.items():
+        joined = own | {u}
+        parts, near = [p for p in parts if not p & joined], [p for p in parts if p & joined]
+        parts.append(joined.union(*near))
     return parts
-
-
-def _convolve(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    out = [0] * (len(a) + len(b) - 1)
-    for i, x in enumerate(a):
-        for j, y in enumerate(b):
-            out[i + j] += x * y
-    return tuple(out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +128,7 @@ class Space:
         q = len(self.units)
         needs = {i: frozenset(self.requires[i]) for i in range(q)} if self.requires else {}
         counts = count_closed_sets(frozenset(range(q)), needs)
-        return counts + (0,) * (q + 1 - len(counts))
+        return tuple(int(counts[size]) for size in range(q + 1))
 
     def models(self) -> Bools:
         """List every model, one a row, over the q units, in binary counting order.

@@ -60,7 +60,6 @@ from numpy.typing import NDArray
 from dpreg.arrays import Places
 from dpreg.cells import Kind
 from dpreg.columns import Columns
-from dpreg.errors import DataError
 from dpreg.sources.base import (
     PART_ROWS,
     Advance,
@@ -69,6 +68,7 @@ from dpreg.sources.base import (
     LocalSource,
     Piece,
     find_column,
+    guarded,
     rows_of,
     slices,
 )
@@ -85,6 +85,10 @@ _WRITE_BYTES = 1 << 26
 _READ_ROWS = 1 << 18
 """Rows that are read at a time: each id among them is hashed once."""
 _PARTS: Final = 256
+_FAILED: Final = (
+    "the temporary file for the rows failed: the disk may be full. Set TMPDIR to a folder with "
+    "room for the table"
+)
 
 
 class File:
@@ -92,8 +96,9 @@ class File:
 
     def __init__(self) -> None:
         # Without a buffer: what did not fit on a disk is not written again when it is closed.
-        self._file: Any = _guarded(
-            lambda: tempfile.TemporaryFile(prefix="dpreg-", buffering=0)  # noqa: SIM115
+        self._file: Any = guarded(
+            lambda: tempfile.TemporaryFile(prefix="dpreg-", buffering=0),  # noqa: SIM115
+            _FAILED,
         )
         self._end = 0
         self._lock = threading.Lock()
@@ -111,7 +116,7 @@ class File:
                 left = left[self._file.write(left) :]
 
         if cells.nbytes:
-            _guarded(write)
+            guarded(write, _FAILED)
         return filed
 
     def read(self, start: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -129,7 +134,7 @@ class File:
 
         if cells.nbytes:
             with self._lock:  # two passes may be under way
-                _guarded(read)
+                guarded(read, _FAILED)
         return cells
 
 
@@ -153,15 +158,6 @@ _Kept: TypeAlias = NDArray[Any] | _Filed
 
 def _bytes_of(cells: NDArray[Any]) -> memoryview:
     return cells.reshape(-1).view(np.uint8).data
-
-
-def _guarded(work: Callable[[], Any]) -> Any:
-    """Let no more of a failure out than that there was one."""
-    try:
-        return work()
-    except OSError:
-        failed = "the temporary file for the rows failed: the disk may be full"
-    raise DataError(f"{failed}. Set TMPDIR to a folder with room for the table")
 
 
 class HeldSource(LocalSource):

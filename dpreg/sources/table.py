@@ -253,10 +253,6 @@ class OpenedSource(LocalSource):
         find_column(self.names, name)
         return self._kinds[name]
 
-    def count(self) -> int:
-        """Count the rows by calling the function once more."""
-        return sum(LocalSource.count(self._chunk(table)) for table in self._tables())
-
     def _pieces(self, columns: Columns, size: int) -> Iterator[Piece]:
         rows = 0
         for part, table in enumerate(self._tables()):

@@ -217,12 +217,12 @@ def _case(
     # Where n is private dp_select uses a noisy count: here it is taken at its true value.
     given = sigma2 / unit if isinstance(sigma2, Fraction) else None
     tuning = run.Tuning(rho=request.rho, sigma2=given, rows=moments.rows)
-    contest = run.contest_of(request, preparation, tuning, problem, moments)
-    phi, psi = run.penalties(request, preparation, tuning, contest, studied.space)
-    price, mechanism = request.penalty, preparation.draws.mechanism
+    contest = run.contest_of(preparation, tuning, problem, moments)
+    phi, psi = run.penalties(preparation, tuning, contest, studied.space)
+    price, mechanism = request.penalty, preparation.plan.mechanism
     told = price if isinstance(price, str) else float(price)
     key = float(request.budget.eps), float(request.rho * request.clip), told, mechanism
-    rate = effective_t(preparation.draws.eps_each, contest.score_range.width, mechanism)
+    rate = effective_t(preparation.plan.eps_each, contest.score_range.width, mechanism)
     priced = contest.priced(phi, psi, studied.space)
     return _Case(Setting(key, phi * unit, psi * unit), mechanism, problem, priced, rate)
 

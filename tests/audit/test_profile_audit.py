@@ -57,7 +57,7 @@ class _Mechanism:
         self.asked = SelectionRequest.of({**facts, "formula": neighbours.FORMULA, "eps": EPS})
         reader = Reader(as_source(neighbours.frame(rows)))
         self.ready: Preparation = prepare(self.asked, neighbours.SCHEMA, reader)
-        self.bound = self.ready.parts.profile.cost
+        self.bound = self.ready.profile.cost
         self.unit = relation, changed
         design = design_of(self.asked, self.ready.schema)
         self.space: Space = space_of(self.asked, design)
@@ -71,14 +71,13 @@ class _Mechanism:
         self.q = self.problem.scores(columns)
 
     def draw(self, rng: np.random.Generator) -> tuple[int, ...]:
-        parts = dataclasses.replace(
-            self.ready.parts, profile=bought(self.bound.eps, self.bound.delta, *self.unit, rng)
+        ready = dataclasses.replace(
+            self.ready, profile=bought(self.bound.eps, self.bound.delta, *self.unit, rng)
         )
-        ready = dataclasses.replace(self.ready, parts=parts)
-        made = run.contest_of(self.asked, ready, self.tuning, self.problem, self.moments)
-        part = bought(ready.draws.eps_each, 0, *self.unit, rng)
+        made = run.contest_of(ready, self.tuning, self.problem, self.moments)
+        part = bought(ready.plan.eps_each, 0, *self.unit, rng)
         scored = SimpleNamespace(group=self.problem.group, scores=lambda _: self.q)
-        return Enumerated(scored, self.space, made, ready.draws).draw(part)
+        return Enumerated(scored, self.space, made, ready.plan).draw(part)
 
 
 def _bounds(hits: int, draws: int) -> tuple[float, float]:

@@ -145,8 +145,8 @@ MUTANTS = {
         cell("select", "engine='tree', draws=4"), refused=True,
     ),
     "all draws from the first one's part": Mutant(
-        run, "select", "for part in preparation.parts.draws",
-        "for part in preparation.parts.draws[:1] * 3", cell("select", "draws=3"), refused=True,
+        run, "select", "for part in prepared.draws",
+        "for part in prepared.draws[:1] * 3", cell("select", "draws=3"), refused=True,
     ),
     "the noisy count forgets contributions": Mutant(
         estimates, "_counted", "k = part.protection.contributions", "k = 1",

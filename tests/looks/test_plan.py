@@ -14,7 +14,7 @@ from dpreg.looks import plan as module
 from dpreg.looks.plan import MOST_PASSES, plan_looks
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.look_noise import FitNoise, GaussianLook, fit_cells
+from dpreg.privacy.look_noise import FitNoise, fit_cells
 from dpreg.privacy.protection import AccountError, Protection
 
 WHO = {
@@ -41,14 +41,8 @@ def noises(plan, made):
 
 
 def cells_of(noise):
-    cells = fit_cells(noise.columns, noise.middle, information=noise.shares[0] > 0)
+    cells = fit_cells(noise.columns, noise.middle)
     return cells + (noise.tail_share > 0)
-
-
-def strength(noise):
-    if isinstance(noise, FitNoise):
-        return noise.strength
-    return noise.mu_squared if isinstance(noise, GaussianLook) else noise.eps
 
 
 def paths(plan):
@@ -64,9 +58,9 @@ def test_parts_on_every_path_are_the_whole_exactly(noise, who):
         found = list(noises(plan, made))
         assert sum(share for _, share in found) == 1
         assert all(share > 0 for _, share in found)
-        assert sum(strength(one) for one, _ in found) == plan.strength
+        assert sum(one.strength for one, _ in found) == plan.strength
         for one, share in found:
-            assert strength(one) == plan.strength * share
+            assert one.strength == plan.strength * share
     if noise == "pure":
         assert plan.strength == 1
 
@@ -152,7 +146,7 @@ def test_a_last_look_releases_the_middle_and_early_ones_its_trace(who):
     last = plan.fit_noise(Fraction(1, 10), last=True)
     assert (last.middle, plan.degrees) == ("matrix", None)
     pure = plan_looks(3, COST["pure"], who)
-    assert pure.fit_noise(Fraction(1, 10), last=True).shares[0] == 0
+    assert not pure.fit_noise(Fraction(1, 10), last=True).information_scales
     assert pure.degrees == 2
     assert pure.protection == who
     assert max(plan.most, pure.most) == MOST_PASSES

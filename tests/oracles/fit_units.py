@@ -133,16 +133,8 @@ def gaussian_cost(noise: Any, taken: Any, given: Any) -> Fraction:
     return total + (Fraction(trace) / Fraction(noise.middle_scales[0])) ** 2
 
 
-def pure_costs(noise: Any, taken: Any, given: Any) -> tuple[float, float, float]:
-    """The privacy loss that each block reaches, in the limit: |.|_*/(2 c), |ds|/b, |dt|/scale."""
-    h, s, m = changes(noise.columns, taken, given)
-
-    def nuclear(moved: Matrix, scale: float) -> float:
-        values = np.linalg.eigvalsh(np.array(moved, dtype=float))
-        return float(np.abs(values).sum()) / (2 * scale)
-
-    information = nuclear(h, noise.information_scales[0]) if noise.information_scales else 0.0
+def pure_costs(noise: Any, taken: Any, given: Any) -> tuple[float, float]:
+    """The privacy loss that score and trace reach, in the limit: |ds|/b and |dt|/scale."""
+    _, s, m = changes(noise.columns, taken, given)
     score = float(np.linalg.norm(np.array(s, dtype=float))) / noise.score_scale
-    if noise.middle == "matrix":
-        return information, score, nuclear(m, noise.middle_scales[0])
-    return information, score, abs(float(np.trace(m))) / noise.middle_scales[0]
+    return score, abs(float(np.trace(m))) / noise.middle_scales[0]

@@ -90,15 +90,15 @@ def scored(rows: np.ndarray, formula: str = FORMULA, eps: object = 1, **changes:
     reader = Reader(as_source(frame(rows)))
     call = tuple(sorted({"formula": formula, "eps": eps, **changes}.items()))
     asked, preparation, design, space = _public_facts(call, len(rows))
-    if preparation.account.total != Budget(preparation.draws.cost.eps):  # parts are drawn from once
+    if preparation.account.total != Budget(preparation.plan.cost.eps):  # parts are drawn from once
         asked, preparation, design, space = _public_facts.__wrapped__(call, len(rows))
     if not preparation.account.charged:
         preparation.account.charge(None, "a test")
     read = run.read_rows(asked, design, reader)
-    tuning = run.tune(asked, preparation.parts, design, read)
+    tuning = run.tune(preparation, design, read)
     problem = Problem(read.selecting, tuning.rho)
-    contest = run.contest_of(asked, preparation, tuning, problem, read.selecting)
-    priced = contest.priced(*run.penalties(asked, preparation, tuning, contest, space), space)
+    contest = run.contest_of(preparation, tuning, problem, read.selecting)
+    priced = contest.priced(*run.penalties(preparation, tuning, contest, space), space)
     models = space.models()
     q = problem.scores(space.columns(models))
     return Scored(priced.totals(q, models, space), contest.score_range.width)

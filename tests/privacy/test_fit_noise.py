@@ -28,21 +28,27 @@ from dpreg.privacy import look_noise as fit_noise
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.gaussian import LEAST_SCALE
-from dpreg.privacy.look_noise import PURE, Drawn, fit_cells, gaussian_fit, pure_fit
+from dpreg.privacy.look_noise import (
+    PURE,
+    Drawn,
+    fit_cells,
+    gaussian_fit,
+    matrix_laplace_scales,
+    pure_fit,
+)
 from dpreg.privacy.proofs import CELL_UNITS
 from dpreg.privacy.protection import AccountError, Protection
 
 MU_SQUARED, EPS, THIRD = Fraction(1, 7), Fraction(1, 2), Fraction(1, 3)
-SHARES = Fraction(1, 2), Fraction(2, 5), Fraction(1, 10)
-WITHOUT = Fraction(0), Fraction(9, 10), Fraction(1, 10)
 REPLACE, ADD = Protection("replace-one"), Protection("add-remove")
 THREE = Protection("add-remove", 3)
 PROTECTIONS = [
     *(Protection(name, k) for name in ("replace-one", "add-remove") for k in (1, 3)),
     *(Protection(name, 3, "id") for name in ("replace-one", "add-remove")),
 ]
-TAIL = Fraction(1, 20)
-BESIDE_TAIL = Fraction(1, 2), Fraction(7, 20), Fraction(1, 10)
+TRACE, TAIL = Fraction(1, 10), Fraction(1, 20)
+PURE_SHARES = {"trace": TRACE, "tail": TAIL}
+BESIDE_TAIL = 1 - TRACE - TAIL, TRACE
 MIDDLES = ["matrix", "trace"]
 ALPHA = 1e-4
 
@@ -90,22 +96,19 @@ def test_no_neighbours_exceed_a_gaussian_looks_part(protection, middle, columns)
 
 
 @pytest.mark.parametrize("columns", [1, 3])
-@pytest.mark.parametrize("middle", MIDDLES)
 @pytest.mark.parametrize("protection", PROTECTIONS, ids=ids)
-def test_no_neighbours_exceed_a_pure_looks_eps(protection, middle, columns):
-    noise = pure_fit(columns, EPS, protection, shares=SHARES, middle=middle)
+def test_no_neighbours_exceed_a_pure_looks_eps(protection, columns):
+    noise = pure_fit(columns, EPS, protection, **PURE_SHARES)
     costs = np.array([pure_costs(noise, *pair) for pair in neighbours(columns, protection)])
-    parts = np.array([float(EPS * share) for share in SHARES])
+    parts = np.array([float(EPS * share) for share in BESIDE_TAIL])
     assert (costs.max(axis=0) <= parts * (1 + 1e-9)).all()
-    assert costs.max(axis=0)[1] > 0.99 * parts[1]
-    if columns > 1 or protection.neighbors == "add-remove":
-        assert (costs.max(axis=0) > 0.99 * parts).all()
+    assert (costs.max(axis=0) > 0.99 * parts).all()
 
 
 @pytest.mark.parametrize("protection", PROTECTIONS, ids=ids)
 def test_the_tail_has_its_share_and_leaves_the_others_theirs(protection):
     gaussian = gaussian_fit(3, MU_SQUARED, protection, information=THIRD, tail=TAIL)
-    pure = pure_fit(3, EPS, protection, shares=BESIDE_TAIL, tail=TAIL)
+    pure = pure_fit(3, EPS, protection, **PURE_SHARES)
     pairs = list(neighbours(3, protection))
     moved = max(tail_change(*pair) for pair in pairs)
     assert moved > 0
@@ -129,8 +132,8 @@ def test_the_loss_of_units_of_any_rank_along_exact_marginals(protection, spread)
     Divided by 2 c that is a difference of two gamma variables, moved by half the traces over c.
     """
     d = 8
-    (c,) = pure_fit(d, EPS, protection, shares=SHARES).information_scales
-    eps, sides = float(EPS * SHARES[0]), protection.changes
+    c = matrix_laplace_scales(d, EPS, Fraction(1, 1000), protection)[0]
+    eps, sides = float(EPS), protection.changes
     x = np.concatenate([np.geomspace(1e-4, 1, 4000), np.linspace(1, 5000, 20_001)])
 
     def loss(trace):
@@ -200,26 +203,22 @@ def test_gaussian_scales_under_add_remove():
 @pytest.mark.parametrize("k", [1, 3])
 def test_pure_scales(protection, moved, k):
     protection = dataclasses.replace(protection, contributions=k)
-    d, nu = 4, 5
-    noise = pure_fit(d, EPS, protection, shares=SHARES)
-    own, score, other = (float(EPS * share) for share in SHARES)
-    c = k * moved / (2 * own)
-    assert noise.information_sd == pytest.approx(math.sqrt(2 * nu) * c)
+    d = 4
+    noise = pure_fit(d, EPS, protection, **PURE_SHARES)
+    score, other = (float(EPS * share) for share in BESIDE_TAIL)
+    assert noise.information_sd == 0
     assert noise.score_sd == pytest.approx(moved * k * math.sqrt(d + 1) / score)
     assert noise.middle_sd == pytest.approx(math.sqrt(2) * k / other)
-    matrix = pure_fit(d, EPS, protection, shares=SHARES, middle="matrix")
-    assert matrix.middle_sd == pytest.approx(math.sqrt(2 * nu) * k * moved / (2 * other))
 
 
 def test_scales_are_integers_or_floats_rounded_upwards():
     for eps in (Fraction(3, 7), Fraction(11, 7), Fraction(13, 9), Fraction(1, 3)):
-        noise = pure_fit(3, eps, REPLACE, shares=SHARES)
-        assert [type(x) for x in (*noise.information_scales, noise.score_scale)] == [int, int]
-        assert noise.information_scales[0] == math.ceil(CELL_UNITS / (SHARES[0] * eps))
-        assert noise.score_scale == math.ceil(2 * CELL_UNITS / (SHARES[1] * eps))
-        assert Fraction(noise.middle_scales[0]) * SHARES[2] * eps >= CELL_UNITS
-    much = pure_fit(3, Fraction(10**30), REPLACE, shares=SHARES, middle="matrix")
-    assert (much.information_scales, much.score_scale, much.middle_scales) == ((1,), 1, (1,))
+        noise = pure_fit(3, eps, REPLACE, **PURE_SHARES)
+        assert type(noise.score_scale) is int
+        assert noise.score_scale == math.ceil(2 * CELL_UNITS / (BESIDE_TAIL[0] * eps))
+        assert Fraction(noise.middle_scales[0]) * TRACE * eps >= CELL_UNITS
+    much = pure_fit(3, Fraction(10**30), REPLACE, **PURE_SHARES)
+    assert (much.score_scale, much.middle_scales) == (1, (1,))
     loud = gaussian_fit(3, Fraction(2**40), REPLACE, information=THIRD)
     assert loud.information_scales == (LEAST_SCALE,) * 2
     assert loud.score_scale == LEAST_SCALE
@@ -243,10 +242,8 @@ NOISES = {
     "gaussian trace": gaussian_fit(3, MU_SQUARED, THREE, information=THIRD, middle="trace"),
     "gaussian without": gaussian_fit(3, MU_SQUARED, REPLACE, information=Fraction(0)),
     "gaussian tail": gaussian_fit(3, MU_SQUARED, ADD, information=THIRD, tail=TAIL),
-    "pure": pure_fit(3, EPS, REPLACE, shares=SHARES),
-    "pure matrix": pure_fit(3, EPS, THREE, shares=SHARES, middle="matrix"),
-    "pure without": pure_fit(3, EPS, REPLACE, shares=WITHOUT),
-    "pure tail": pure_fit(3, EPS, THREE, shares=BESIDE_TAIL, tail=TAIL),
+    "pure": pure_fit(3, EPS, REPLACE, **PURE_SHARES),
+    "pure of three": pure_fit(3, EPS, THREE, **PURE_SHARES),
 }
 
 
@@ -266,20 +263,14 @@ def test_what_is_drawn_is_what_was_fitted(monkeypatch, name):
         wanted.append(("gaussian", noise.score_scale, 3))
         wanted += [("gaussian", noise.tail_scale, 1)] * (noise.tail_share > 0)
         found = [(draw.mechanism, draw.scale, draw.size) for draw in tape.draws]
-        information = noise.shares[0] > 0
-        cells = fit_cells(3, noise.middle, information=information) + (noise.tail_share > 0)
+        left_out = 0 if noise.information_scales else 6
+        cells = fit_cells(3, noise.middle) - left_out + (noise.tail_share > 0)
         assert sum(size for *_, size in found) == cells
     else:
-        if noise.information_scales:
-            wanted.append(("matrix-laplace", noise.information_scales * 3, 3))
-            assert len(line.parts) == 3 + (noise.tail_share > 0)
+        assert len(line.parts) == 3
         wanted.append(("l2-norm", noise.score_scale, 3))
-        wanted += [("laplace", noise.tail_scale, 1)] * (noise.tail_share > 0)
-        if noise.middle == "matrix":
-            wanted.append(("matrix-laplace", noise.middle_scales * 3, 3))
-        else:
-            wanted.append(("laplace", noise.middle_scales[0], 1))
-        found = [(draw.mechanism, draw.widths or draw.scale, draw.size) for draw in tape.draws]
+        wanted += [("laplace", scale, 1) for scale in (*noise.middle_scales, noise.tail_scale)]
+        found = [(draw.mechanism, draw.scale, draw.size) for draw in tape.draws]
     assert sorted(found, key=str) == sorted(wanted, key=str)
 
 
@@ -350,14 +341,13 @@ def test_no_two_cells_share_noise(name):
     found = columns_of(NOISES[name], 2000, np.random.default_rng(4))
     cells = np.hstack([values for values in found.values() if values.size])
     both = np.corrcoef(cells.T) - np.eye(cells.shape[1])
-    # A Wishart's diagonal is bound to its other cells in their squares alone.
     assert np.abs(both).max() < 0.12
 
 
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_a_pure_score_has_the_k_norm_law(d):
     """|v|/b is gamma of shape d, and directions have no preference."""
-    noise = pure_fit(d, EPS, REPLACE, shares=WITHOUT)
+    noise = pure_fit(d, EPS, REPLACE, **PURE_SHARES)
     scale = noise.score_scale
     rng = np.random.default_rng(7)
     for draws, generator in ((3000, rng), (1500, None)):
@@ -375,7 +365,7 @@ def test_less_noise_than_was_charged_is_never_drawn(monkeypatch, name):
     def forbidden(*_, **__):
         raise AssertionError("noise was drawn")
 
-    for door in ("gaussian_noise", "laplace_noise", "l2_norm_noise", "wishart_noise"):
+    for door in ("gaussian_noise", "laplace_noise", "l2_norm_noise"):
         monkeypatch.setattr(fit_noise, door, forbidden)
     noise = NOISES[name]
     with pytest.raises(AccountError, match="less noise than was charged"):
@@ -393,7 +383,7 @@ def test_a_person_is_one_unit_however_many_rows(made):
     def fitted(protection):
         if made == "gaussian":
             return gaussian_fit(2, MU_SQUARED, protection, information=THIRD)
-        return pure_fit(2, EPS, protection, shares=SHARES)
+        return pure_fit(2, EPS, protection, **PURE_SHARES)
 
     call = Protection("replace-one", 7, "id")
     row, summed, whole = fitted(REPLACE), fitted(call.sums), fitted(call)
@@ -413,14 +403,13 @@ def test_a_person_is_one_unit_however_many_rows(made):
 def test_cells_that_looks_count():
     assert fit_cells(4, "matrix") == 10 + 4 + 10
     assert fit_cells(4, "trace") == 10 + 4 + 1
-    assert fit_cells(4, "matrix", information=False) == 4 + 10
-    assert NOISES["gaussian without"].information_sd == 0 == NOISES["pure without"].information_sd
+    assert NOISES["gaussian without"].information_sd == 0
 
 
 def test_refusals():
     with pytest.raises(ArgumentError, match="mu\\^2 must be positive"):
         gaussian_fit(2, Fraction(0), REPLACE, information=THIRD)
     with pytest.raises(ArgumentError, match="over 2\\*\\*200"):
-        pure_fit(2, Fraction(1, 2**170), REPLACE, shares=SHARES)
+        pure_fit(2, Fraction(1, 2**170), REPLACE, **PURE_SHARES)
     with pytest.raises(AssertionError):
-        pure_fit(2, EPS, REPLACE, shares=(THIRD, THIRD, Fraction(1, 4)))
+        pure_fit(2, EPS, REPLACE, trace=THIRD, tail=Fraction(2, 3))

@@ -32,7 +32,7 @@ def prepared(schema=SCHEMA, **changes):
 
 def costs(preparation):
     """Step, eps, delta and rows of each part that was opened."""
-    parts = preparation.parts
+    parts = preparation
     single = (parts.radius, parts.sigma2, parts.count, parts.profile)
     listed = [*parts.bounds.values(), *(one for one in single if one), *parts.draws]
     listed += [parts.fit] if parts.fit else []
@@ -77,8 +77,8 @@ def test_halves_share_delta_where_a_person_may_be_in_both(fit, contributions, ea
     plan = prepared(
         fit=fit, contributions=contributions, draws=40, mechanism="exponential", delta="1e-6", eps=8
     )
-    assert plan.parts.fit.cost.delta == Fraction(each)
-    assert 0 < plan.draws.cost.delta <= Fraction(each)
+    assert plan.fit.cost.delta == Fraction(each)
+    assert 0 < plan.plan.cost.delta <= Fraction(each)
     assert plan.account.total.delta <= Fraction("1e-6")
 
 
@@ -93,7 +93,7 @@ def test_bounds_share_their_share():
 
 
 def test_each_draw_has_a_part():
-    parts = prepared(draws=5, fit=None).parts.draws
+    parts = prepared(draws=5, fit=None).draws
     assert [part.cost.eps for part in parts] == [Fraction(1, 5)] * 5
 
 

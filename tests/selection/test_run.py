@@ -54,10 +54,10 @@ class Call:
         return run.read_rows(self.request, self.design, self.reader, self.account.rng)
 
     def tune(self, rows: run.RowMoments) -> run.Tuning:
-        return run.tune(self.request, self.preparation.parts, self.design, rows)
+        return run.tune(self.preparation, self.design, rows)
 
     def penalties(self, tuning: run.Tuning, contest: Contest) -> tuple[Fraction, Fraction]:
-        return run.penalties(self.request, self.preparation, tuning, contest, self.space)
+        return run.penalties(self.preparation, tuning, contest, self.space)
 
 
 @pytest.mark.parametrize("fit", [None, "share"])
@@ -107,8 +107,8 @@ def test_a_noisy_count_stands_for_n_under_add_remove() -> None:
     call = Call(neighbors="add-remove", sigma2="1/20", fit="split", eps=10**4)
     tuning = call.tune(call.read())
     assert tuning.rows == pytest.approx(ROWS / 2, abs=3)
-    assert call.preparation.parts.count is not None
-    assert call.preparation.parts.count.drawn
+    assert call.preparation.count is not None
+    assert call.preparation.count.drawn
 
 
 @pytest.mark.parametrize(
@@ -123,9 +123,8 @@ def test_radius_and_variance_are_bought_where_they_are_wanted(
     assert tuning.rho == rho
     assert tuning.sigma2 is not None
     assert tuning.rows == pytest.approx(ROWS, abs=1)
-    parts = call.preparation.parts
-    assert parts.radius is not None
-    assert parts.radius.drawn
+    assert call.preparation.radius is not None
+    assert call.preparation.radius.drawn
 
 
 @pytest.mark.parametrize("clip", ["1", "0.5"])
@@ -163,16 +162,16 @@ def test_auto_charges_each_unit_the_price_of_the_noise_at_the_eps_of_one_draw() 
 def test_a_model_is_drawn_for_each_part(engine: str) -> None:
     call = Call(fit=None, draws=3, eps=10**4, penalty=1, engine=engine)
     rows = call.read()
-    made = run.select(call.request, call.preparation, call.tune(rows), call.space, rows.selecting)
+    made = run.select(call.preparation, call.tune(rows), call.space, rows.selecting)
     assert made.models == ((0,),) * 3
-    assert all(part.drawn for part in call.preparation.parts.draws)
+    assert all(part.drawn for part in call.preparation.draws)
     assert (made.phi, made.psi) == (1, 0)
 
 
 def test_pcpl_buys_its_bound_and_pcls_none() -> None:
     call = Call(method="pcpl", delta="1e-6", fit=None)
     rows = call.read()
-    run.select(call.request, call.preparation, call.tune(rows), call.space, rows.selecting)
-    assert call.preparation.parts.profile is not None
-    assert call.preparation.parts.profile.drawn
-    assert Call().preparation.parts.profile is None
+    run.select(call.preparation, call.tune(rows), call.space, rows.selecting)
+    assert call.preparation.profile is not None
+    assert call.preparation.profile.drawn
+    assert Call().preparation.profile is None

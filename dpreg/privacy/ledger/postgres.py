@@ -20,11 +20,13 @@ from datetime import datetime
 from typing import Any, Final
 
 from dpreg.errors import BudgetError, LedgerError
+from dpreg.paths import catalogue
 from dpreg.privacy.ledger.chain import Database, Run
 
 _SCHEMES: Final = ("postgresql://", "postgres://")
 _LOCK: Final = 0x64707267  # "dprg": the first half of the lock's name, the table is the other
 _SLOW: Final = 60.0
+_TOLD: Final = catalogue("told.toml", __package__)["postgres"]
 _SNAPSHOT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
 
@@ -153,24 +155,11 @@ def _without_password(url: str) -> str:
     return urlunsplit((parts.scheme, netloc, parts.path, query, ""))
 
 
-_TOLD: Final = {
-    "55P03": (
-        "the ledger has been held by another connection all the time that this call may wait (its "
-        "timeout); nothing was charged: try again, or look for a process that is stopped"
-    ),
-    "42501": "this role may not do that to the ledger: nothing was charged",
-    "25006": "this server is read-only: nothing was charged",
-    "42P01": "there is no ledger in this database: make it with Ledger(cap, url)",
-    "23505": "the ledger was written to past its lock: nothing was charged",
-}
-
-
 def _told(fault: Any, operational: type[Exception], connection: Any, role: str) -> LedgerError:
     code = fault.sqlstate or ""
-    if code in _TOLD:
-        return LedgerError(_TOLD[code].replace("the ledger", f"the {role}"))
-    if code.startswith("53"):
-        return LedgerError("the server is out of disk, memory or connections: nothing was charged")
+    told = _TOLD.get(code, _TOLD.get(code[:2]))
+    if told is not None:
+        return LedgerError(told.replace("the ledger", f"the {role}"))
     broken = connection is None or connection.closed or connection.broken
     if broken or code.startswith(("57P", "08")) or isinstance(fault, operational):
         return LostConnection(f"the {role}'s server cannot be reached, or has hung up")

@@ -27,28 +27,11 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from dpreg.errors import LedgerError
-from dpreg.paths import identity, ordinary, reason, sync_folder
+from dpreg.paths import catalogue, identity, ordinary, reason, sync_folder
 from dpreg.privacy.ledger.chain import Database, Run
 
 _BRIEF: Final = 0.05  # seconds in C, where an interrupt waits
-_TOLD: Final = {
-    "SQLITE_IOERR_(.*LOCK|SHMOPEN|SHMMAP)$": (
-        "This file system lacks the locks a ledger needs; store it elsewhere."
-    ),
-    "SQLITE_FULL|SQLITE_IOERR_SHMSIZE": "the disk is full: nothing was charged",
-    "SQLITE_IOERR": "the disk failed, and nothing was released",
-    "SQLITE_READONLY": "the ledger or its folder may not be written to: nothing was charged",
-    "SQLITE_CANTOPEN": "the ledger may not be opened by this user: may they write to its folder?",
-    "SQLITE_BUSY": (
-        "the ledger has been held by another process all the time that this call may wait (its "
-        "timeout); nothing was charged: try again, or look for a process that is stopped"
-    ),
-    "SQLITE_NOTADB": (
-        "this file is not a ledger; a ledger of dpreg 0.1 must be migrated with dpreg 0.2 first"
-    ),
-    "": "the ledger is damaged, or no ledger; no charge is possible",
-}
-"""What an error is called here: the first of these that its name begins with."""
+_TOLD: Final = catalogue("told.toml", __package__)["sqlite"]
 
 
 @contextmanager

@@ -93,7 +93,7 @@ from dpreg.arrays import MOMENT_BITS, Bools, Floats, Ints
 from dpreg.moments import Moments
 from dpreg.privacy.balls import float_above, float_below
 from dpreg.privacy.proofs import score_grid
-from dpreg.selection.scoring.candidates import Candidates, solve, tidy, vertex_signs
+from dpreg.selection.scoring.candidates import Candidates, solve, vertex_signs
 
 LEAST_SCORE: Final = -(2**61)
 """No score is lower; see `dpreg.selection.scoring.problem`."""
@@ -191,12 +191,12 @@ def ball_minimum(
     ball = _Ball(gram, cross, rho)
     corral = list(dict.fromkeys(start))
     solved = ball.affine(corral) if corral else None
-    if solved is None or min(solved.weights) <= 0:
+    if solved is None or min(solved[0]) <= 0:
         corral = [ball.best_vertex()]
         solved = ball.affine(corral)
     if solved is None:  # one vertex alone is always a corral
         raise AssertionError("a single vertex is affinely independent")
-    weights, value = list(solved.weights), solved.value
+    weights, value = solved
     while (entering := ball.violator(corral, weights)) is not None:
         corral.append(entering)
         weights.append(fmpq(0))
@@ -204,11 +204,12 @@ def ball_minimum(
             solved = ball.affine(corral)
             if solved is None:
                 raise AssertionError("a corral and its violator are affinely independent")
-            if min(solved.weights) > 0:
-                weights, value = list(solved.weights), solved.value
+            aim, value = solved
+            if min(aim) > 0:
+                weights = aim
                 break
-            step = min(w / (w - a) for w, a in zip(weights, solved.weights, strict=True) if a <= 0)
-            moved = [w + step * (a - w) for w, a in zip(weights, solved.weights, strict=True)]
+            step = min(w / (w - a) for w, a in zip(weights, aim, strict=True) if a <= 0)
+            moved = [w + step * (a - w) for w, a in zip(weights, aim, strict=True)]
             keep = [i for i, w in enumerate(moved) if w > 0]
             corral = [corral[i] for i in keep]
             weights = [moved[i] for i in keep]
@@ -217,12 +218,6 @@ def ball_minimum(
         beta[j] += sign * rho * Fraction(int(weight.p), int(weight.q))
     scale = Fraction(rho.numerator, rho.denominator**2)
     return BallMinimum(Fraction(int(value.p), int(value.q)) * scale, tuple(beta))
-
-
-@dataclass(frozen=True, slots=True)
-class _Affine:
-    weights: tuple[fmpq, ...]
-    value: fmpq
 
 
 class _Ball:
@@ -238,8 +233,8 @@ class _Ball:
         lowest = min(range(len(self.cross)), key=lambda j: self.gram[j][j] - 2 * abs(self.cross[j]))
         return lowest, (1 if self.cross[lowest] >= 0 else -1)
 
-    def affine(self, corral: Sequence[Vertex]) -> _Affine | None:
-        """Solve the bordered system; None where the points are affinely dependent."""
+    def affine(self, corral: Sequence[Vertex]) -> tuple[list[fmpq], fmpq] | None:
+        """Solve the bordered system for lambda and f; None for affinely dependent points."""
         m = len(corral)
         rows = [
             [s * t * self.gram[i][j] - s * self.cross[i] - t * self.cross[j] for j, t in corral]
@@ -253,7 +248,7 @@ class _Ball:
         except ZeroDivisionError:
             return None
         entries = solution.entries()
-        return _Affine(tuple(entries[:m]), entries[m])
+        return entries[:m], entries[m]
 
     def violator(self, corral: Sequence[Vertex], weights: Sequence[fmpq]) -> Vertex | None:
         """Return the vertex furthest downhill, the first one of equals; None at the optimum."""
@@ -319,25 +314,9 @@ class Problem:
             scores[start : start + _BATCH] = some
         return scores
 
-    def score_one(self, columns: Sequence[int], beta: Floats | None = None) -> int:
-        """Return q(M) of one model.
-
-        Parameters
-        ----------
-        columns : z columns of the model
-        beta : array over `columns`, optional
-            A candidate of any quality. It changes the time taken, never the score.
-        """
-        members = list(columns)
-        model = np.zeros((1, self.width), dtype=np.bool_)
-        model[0, members] = True
-        if beta is not None:
-            guess = np.zeros((1, self.width))
-            guess[0, members] = beta
-            scores, sure = self._certified(tidy(guess, self.rho_float), model)
-            if sure[0]:
-                return int(scores[0])
-        return int(self.scores(model)[0])
+    def score_one(self, columns: Sequence[int]) -> int:
+        """Return q(M) of the model of these z columns."""
+        return int(self.scores(np.isin(np.arange(self.width), columns)[None])[0])
 
     def constrained(self, columns: Bools) -> Candidates:
         """Return float64 minimisers (stored units), uncertified, for each row of `columns`."""

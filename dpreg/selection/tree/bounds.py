@@ -70,7 +70,6 @@ from dpreg.arrays import Bools, Floats, Places
 from dpreg.selection.space import Space
 from dpreg.selection.tree.counts import members
 
-_2U: Final = 2.0**-52
 _STEPS: Final = 40  # a guess that stops early is a valid, weaker bound: no law depends on it
 _CAREFUL: Final = 15
 _LOOKED_AT: Final = 24
@@ -147,7 +146,7 @@ def certify(
     largest = float(gram.diagonal().max(initial=0.0))
     fitted = gram[:, active] @ beta
     norm = np.abs(beta).sum(axis=0) * (1 + 2.0**-30)
-    slack = (len(active) + 8) * _2U * (largest * norm + float(np.abs(cross).max(initial=0.0)))
+    slack = (len(active) + 8) * TWO_U * (largest * norm + float(np.abs(cross).max(initial=0.0)))
     slope = np.abs(cross[:, None] - fitted) * (allowed if allowed.ndim == 2 else allowed[:, None])
     steepest = slope.max(axis=0, initial=0.0) + slack
     quadratic = (beta * fitted[active]).sum(axis=0)
@@ -554,17 +553,17 @@ class Bounds:
             raw = self.base + gain - np.abs(gain) * 4 * TWO_U
             return self._finite(raw - self._inverse.error(norm, k + width))
 
-    def of_model(self, units: Places) -> tuple[float, Floats]:
-        """Return a certified lower bound on F_rho of one model, and the beta0 that gives it."""
+    def of_model(self, units: Places) -> float:
+        """Return a certified lower bound on F_rho of one model."""
         at = self._keep_places + [p for u in units.tolist() for p in self.unit_places[u]]
         gram, cross = self._gram[np.ix_(at, at)], self._cross[at]
         every = np.ones(len(at))
         try:
             beta = np.linalg.solve(gram, cross)
         except np.linalg.LinAlgError:
-            return self.floor, np.zeros(len(at))
+            return self.floor
         share = self._rho / max(float(np.abs(beta).sum()), self._rho)
         if not (1 - share) ** 2 * abs(float(beta @ cross)) <= self.unit:
             beta = ball_fit(gram, cross, self._rho, every, beta)
         bound = certify(gram, cross, self._rho, every, np.arange(len(at)), beta[:, None])
-        return float(self._finite(bound - self._ridge_loss)[0]), beta
+        return float(self._finite(bound - self._ridge_loss)[0])

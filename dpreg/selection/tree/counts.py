@@ -56,6 +56,8 @@ import math
 from bisect import bisect_right
 from collections.abc import Container
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
 from typing import Final
 
 import numpy as np
@@ -82,38 +84,17 @@ def _mask(units: Places, length: int) -> int:
     return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
 
 
-class Binomials:
-    """Exact binomial coefficients, summed: rows of Pascal's triangle grown as far as asked."""
+@lru_cache(maxsize=512)
+def _sums(n: int) -> tuple[int, ...]:
+    """Return the sums of a row of Pascal's triangle, from the left."""
+    row = accumulate(range(n), lambda value, k: value * (n - k) // (k + 1), initial=1)
+    return tuple(accumulate(row))
 
-    def __init__(self) -> None:
-        self._rows: dict[int, tuple[list[int], list[int]]] = {}
 
-    def up_to(self, n: int, k: int) -> int:
-        """Return sum_{j <= k} C(n, j)."""
-        if k < 0:
-            return 0
-        if k >= n:
-            return 1 << n
-        if 2 * k > n:
-            return (1 << n) - self.up_to(n, n - k - 1)
-        row, sums = self._rows.setdefault(n, ([1], [1]))
-        while len(row) <= k:
-            j = len(row)
-            row.append(row[-1] * (n - j + 1) // j)
-            sums.append(sums[-1] + row[-1])
-        return sums[k]
-
-    def one(self, n: int, k: int) -> int:
-        """Return C(n, k)."""
-        if not 0 <= k <= n:
-            return 0
-        k = min(k, n - k)
-        self.up_to(n, k)
-        return self._rows[n][0][k] if k else 1
-
-    def between(self, n: int, lo: int, hi: int) -> int:
-        """Return sum_{lo <= j <= hi} C(n, j)."""
-        return self.one(n, lo) if lo == hi else self.up_to(n, hi) - self.up_to(n, lo - 1)
+def binomials(n: int, lo: int, hi: int) -> int:
+    """Return sum_{lo <= k <= hi} C(n, k), exactly."""
+    sums = _sums(n)
+    return (sums[min(hi, n)] if hi >= 0 else 0) - (sums[min(lo - 1, n)] if lo > 0 else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +134,6 @@ class Counts:
                 self.needs[unit] |= 1 << need
                 self.needed_by[need] |= 1 << unit
         self.hierarchy = any(self.needs)
-        self._binomials = Binomials()
         self._known: dict[tuple[Vector, Vector, Vector, int], int] = {}
 
     def root(self) -> Cell:
@@ -199,15 +179,14 @@ class Counts:
         known = self._known.get(key)
         if known is None:
             if len(free) == 1:
-                known = self._binomials.between(free[0], lo[0], most)
+                known = binomials(free[0], lo[0], most)
             elif most == sum(hi):
                 known = 1
                 for u, a, b in zip(free, lo, hi, strict=True):
                     known *= self._count((u,), (a,), (b,), b)
             else:
                 known = sum(
-                    self._binomials.one(free[0], k)
-                    * self._count(free[1:], lo[1:], hi[1:], most - k)
+                    binomials(free[0], k, k) * self._count(free[1:], lo[1:], hi[1:], most - k)
                     for k in range(lo[0], hi[0] + 1)
                 )
             self._known[key] = known
@@ -263,14 +242,12 @@ class Counts:
     def _number(self, free: Vector, lo: Vector, hi: Vector, most: int, left: int) -> int:
         """Return the number of the first class in the model of rank `left`, by that number."""
         if len(free) == 1:
-            left += self._binomials.up_to(free[0], lo[0] - 1)
+            left += binomials(free[0], 0, lo[0] - 1)
             reached = range(min(hi[0], most))
-            return bisect_right(
-                reached, left, lo=lo[0], key=lambda k: self._binomials.up_to(free[0], k)
-            )
+            return bisect_right(reached, left, lo=lo[0], key=lambda k: binomials(free[0], 0, k))
         for k in range(lo[0], hi[0]):
             rest = self._count(free[1:], lo[1:], hi[1:], most - k)
-            here = self._binomials.one(free[0], k) * rest
+            here = binomials(free[0], k, k) * rest
             if left < here:
                 return k
             left -= here

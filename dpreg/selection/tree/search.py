@@ -96,7 +96,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from flint import arb, ctx, fmpq, fmpz
 
-from dpreg.arrays import Floats, Ints
+from dpreg.arrays import Ints
 from dpreg.running import bar
 from dpreg.selection.space import Space
 from dpreg.selection.tree.bounds import Bounds, State
@@ -151,7 +151,6 @@ class Leaf:
     bound: float
     score: int = 0
     stage: int = 0
-    beta: Floats | None = None
 
 
 _SLACK: Final = 2.0**-40
@@ -346,7 +345,7 @@ class Search:
         penalty = self.counts.penalty_of(leaf.model)
         units = members(leaf.model)
         if leaf.stage == 0:
-            bound, leaf.beta = self.bounds.of_model(units)
+            bound = self.bounds.of_model(units)
             leaf.stage = 1
             leaf.score = max(leaf.score, self.tree.least_score(bound, penalty))
             self.push(leaf)
@@ -354,7 +353,7 @@ class Search:
         columns = [*self.bounds.kept]
         for u in units.tolist():
             columns.extend(self.tree.space.unit_columns[u])
-        q = self.tree.problem.score_one(columns, leaf.beta)
+        q = self.tree.problem.score_one(columns)
         self.leaves += 1
         leaf.score = self.tree.transformed(q) + penalty
         if self.best is None or self.beats(leaf, self.best):
@@ -509,7 +508,7 @@ class Tree:
         for _ in range(_PROBES):
             model = weights.draw(weights.root(), bits)
             out = members(((1 << weights.units) - 1) & ~model)
-            bound = self.bounds.of_model(members(model))[0]
+            bound = self.bounds.of_model(members(model))
             missed.append(self.nats * (bound - view.bound - float(view.weight[out].sum())))
         return sorted(missed)[1]
 

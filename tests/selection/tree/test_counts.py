@@ -8,7 +8,7 @@ import pytest
 
 from dpreg.selection.space import Space
 from dpreg.selection.tree import counts as tree_counts
-from dpreg.selection.tree.counts import Binomials, Cell, Counts, members
+from dpreg.selection.tree.counts import Cell, Counts, binomials, members
 from dpreg.selection.tree.noise import Bits
 
 
@@ -92,13 +92,12 @@ def test_draws_unit_by_unit_are_uniform(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_binomials_sum_exactly() -> None:
-    binomials = Binomials()
     for n, lo in product(range(12), range(13)):
         for hi in range(lo, 13):
             exact = sum(math.comb(n, k) for k in range(lo, hi + 1))
-            assert binomials.between(n, lo, hi) == exact
-    assert binomials.one(1000, 500) == math.comb(1000, 500)
-    assert binomials.up_to(1000, 700) == sum(math.comb(1000, k) for k in range(701))
+            assert binomials(n, lo, hi) == exact
+    assert binomials(1000, 500, 500) == math.comb(1000, 500)
+    assert binomials(1000, 0, 700) == sum(math.comb(1000, k) for k in range(701))
 
 
 def test_members_lists_the_bits() -> None:
