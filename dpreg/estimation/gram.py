@@ -46,15 +46,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Final, Protocol, TypeAlias, cast
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.random import Generator
 from scipy.sparse import csr_array
 
 from dpreg.arrays import Floats, Places
-from dpreg.errors import ArgumentError, shown
 from dpreg.estimation.tuning import TUNING
+from dpreg.moments import Moments
 from dpreg.privacy import proofs
 from dpreg.privacy.account import Part
 from dpreg.privacy.balls import float_above
@@ -64,7 +64,7 @@ from dpreg.privacy.look_noise import box_response_weight, matrix_laplace_scales,
 from dpreg.privacy.mechanisms.additive import gaussian_noise, laplace_noise, laplace_variance
 from dpreg.privacy.mechanisms.wishart import degrees, wishart_noise
 from dpreg.privacy.proofs import CELL_UNITS, Triangle
-from dpreg.privacy.protection import NOISES, Protection, Stability
+from dpreg.privacy.protection import Protection, Stability
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,19 +125,6 @@ _LEAST_SCALE: Final = Fraction(1, 2**4)
 change no result. What is private at a smaller eps is private at a larger one."""
 
 
-Row: TypeAlias = tuple[int, ...]
-"""Of exact moments, in units of 2**-40."""
-
-
-class ExactMoments(Protocol):
-    """What a release reads: sum z z', symmetric, and the rows that were summed."""
-
-    @property
-    def cells(self) -> Sequence[Row]: ...  # noqa: D102
-    @property
-    def group(self) -> str: ...  # noqa: D102
-
-
 @dataclass(frozen=True, slots=True)
 class _Plan:
     """One mechanism fitted to a triangle: noise scales in units of 2**-40, and how to draw."""
@@ -152,7 +139,7 @@ class _Plan:
 
 
 def release_gram(
-    moments: ExactMoments,
+    moments: Moments,
     columns: Sequence[int],
     *,
     exclusive: Sequence[Sequence[int]] = (),
@@ -187,8 +174,6 @@ def release_gram(
     """
     triangle = proofs.layout(columns, exclusive)
     places = (*triangle.columns, len(moments.cells) - (not rest_of))
-    if any(column >= places[-1] for column in triangle.columns):
-        raise ArgumentError("columns must be z indices below the response's")
     plan = _choose_plan(triangle, part.cost, part.protection, noise)
     part.draw(plan.mechanism, plan.bound, moments.group)
     size = len(places)
@@ -230,28 +215,18 @@ def _choose_plan(
     triangle: Triangle, cost: Budget, protection: Protection, noise: str | None
 ) -> _Plan:
     """Fit the noise that is asked for, or the one with the least expected error."""
-    if cost.eps <= 0:
-        raise ArgumentError("a release needs eps > 0")
-    if noise is not None and noise not in NOISES:
-        raise ArgumentError(f"noise must be one of {NOISES} or None, got {shown(noise)}")
-    if noise == "gaussian" and cost.delta == 0:
-        raise ArgumentError("gaussian noise needs delta > 0; use matrix-laplace at delta = 0")
     if noise is not None:
         return _PLANS[noise](triangle, cost, protection)
-    plans = [
-        fitted(triangle, cost, protection)
-        for name, fitted in _PLANS.items()
-        if name != "gaussian" or cost.delta > 0
-    ]
     touches = _touches(triangle)
-    return min(plans, key=lambda plan: _expected_error(touches, plan.sds))
 
+    def expected_error(plan: _Plan) -> float:
+        """Return the mean variance of a normal equation's error at |beta|^2 = B."""
+        variances = np.asarray(plan.sds) ** 2
+        error = float(variances[touches == 1].mean()) if (touches == 1).any() else 0.0
+        return error + TUNING.expected_norm * float(variances[touches != 1].mean())
 
-def _expected_error(touches: Places, sds: Sequence[float]) -> float:
-    """Return the mean variance of a normal equation's error at |beta|^2 = B."""
-    variances = np.asarray(sds) ** 2
-    error = float(variances[touches == 1].mean()) if (touches == 1).any() else 0.0
-    return error + TUNING.expected_norm * float(variances[touches != 1].mean())
+    names = [name for name in _PLANS if name != "gaussian" or cost.delta > 0]
+    return min((_PLANS[name](triangle, cost, protection) for name in names), key=expected_error)
 
 
 def _touches(triangle: Triangle) -> Places:
@@ -341,7 +316,9 @@ _PLANS: Final[Mapping[str, Callable[[Triangle, Budget, Protection], _Plan]]] = {
 """How each noise is fitted; of equally good ones the first is taken."""
 
 
-def with_rest(cells: Sequence[Row], group: Sequence[int]) -> Callable[[int], Row]:
+def with_rest(
+    cells: Sequence[tuple[int, ...]], group: Sequence[int]
+) -> Callable[[int], tuple[int, ...]]:
     """Return what makes rows of the moments of (1, x_1..x_p, r, y) of those of (1, x_1..x_p, y).
 
     Parameters
@@ -359,7 +336,7 @@ def with_rest(cells: Sequence[Row], group: Sequence[int]) -> Callable[[int], Row
             rest[j + (j == last)] = row[0] - sum(row[a] for a in group)
     rest[last] = rest[0]
 
-    def extended(place: int) -> Row:
+    def extended(place: int) -> tuple[int, ...]:
         if place == last:
             return tuple(rest)
         row = cells[min(place, last)]
