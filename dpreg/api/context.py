@@ -175,63 +175,56 @@ def _plain(value: Any) -> Any:
     raise TypeError
 
 
-@dataclass(frozen=True, slots=True)
-class CallFacts:
-    """Public facts of the call that a result repeats.
+Facts: TypeAlias = dict[str, Any]
+"""Fields of a result that repeat public facts of its call."""
 
-    Attributes
+
+def facts_of(
+    request: Request,
+    design: Design,
+    unbounded: tuple[str, ...],
+    account: Account,
+    rows: int | None,
+    passes: int,
+    *,
+    whole: bool = False,
+) -> Facts:
+    """Return what every result of a formula repeats, once all is drawn.
+
+    Parameters
     ----------
-    formula : str
-        The formula of the fitted model.
-    fit : {"fixed", "split", "share", "fresh", "same"}
-    budget : Budget
-        As typed in the call.
+    request, design, unbounded, account
     rows : int or None
         n where it is public, all rows of the table.
     passes : int
         How often the rows were gone through.
-    bounds : mapping of str to str
-        Column to "schema" or "private".
-    account : Account
-    notes : tuple of str
     whole : bool
         Whether all rows of a person count; see `PrivacyClaim`.
     """
-
-    formula: str
-    fit: str
-    budget: Budget
-    rows: int | None
-    passes: int
-    bounds: Mapping[str, str]
-    account: Account
-    notes: tuple[str, ...] = ()
-    whole: bool = False
+    return {
+        "schema": design.schema.to_dict(),
+        "bounds": bounds.bounds_sources(design.needed, unbounded),
+        "clip": design.clip,
+        "center": design.center,
+        "nobs": rows,
+        "passes": passes,
+        "eps": request.budget.eps,
+        "delta": request.budget.delta,
+        "claim": PrivacyClaim.of(account, whole=whole),
+    }
 
 
 def released(
-    kind: type[_Fit], design: Design, columns: Sequence[int], facts: CallFacts, **fitted: Any
+    kind: type[_Fit], design: Design, columns: Sequence[int], facts: Facts, **fitted: Any
 ) -> _Fit:
     """Make a result of what was fitted and of the public facts that every fit repeats."""
     public = {
-        "formula": facts.formula,
         "design_formula": design.formula,
-        "schema": design.schema.to_dict(),
         "endog_names": design.response.name,
         "exog_names": tuple(design.columns[j].name for j in columns),
         "column_widths": np.array([design.columns[j].width for j in columns]),
-        "fit": facts.fit,
-        "nobs": facts.rows if facts.fit != "split" else None,
-        "eps": facts.budget.eps,
-        "delta": facts.budget.delta,
-        "clip": design.clip,
-        "center": design.center,
-        "bounds": facts.bounds,
-        "passes": facts.passes,
-        "claim": PrivacyClaim.of(facts.account, whole=facts.whole),
-        "notes": facts.notes,
     }
-    return kind(**(public | fitted))
+    return kind(**(facts | public | fitted))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,6 +315,11 @@ class Context:
         budget = self.request.budget
         return Budget(budget.eps * (1 - self.counted) * (1 - self.share), budget.delta)
 
+    @property
+    def rows(self) -> int | None:
+        """How many rows there are, once they were read, where that is public."""
+        return self.reader.rows if self.request.protection.n_is_public else None
+
     def bounds(self, account: Account) -> Mapping[str, Part]:
         """Open the lines of the bounds that are bought."""
         return bounds.open_bounds(account, self.unbounded, self.share)
@@ -332,19 +330,19 @@ class Context:
         return self.trial if bounded is self.schema else self.build(bounded)
 
     def facts(
-        self, design: Design, account: Account, reader: Reader, notes: tuple[str, ...] = ()
-    ) -> CallFacts:
-        """Return what results repeat, once the rows were read."""
-        request, public = self.request, account.protection.n_is_public
-        return CallFacts(
-            formula=request.formula,
-            fit="fixed",
-            budget=request.budget,
-            rows=reader.rows if public else None,
-            passes=reader.passes,
-            bounds=bounds.bounds_sources(design.needed, self.unbounded),
-            account=account,
-            notes=(*notes, *request.remarks),
+        self,
+        design: Design,
+        account: Account,
+        reader: Reader,
+        notes: tuple[str, ...] = (),
+        *,
+        whole: bool = False,
+    ) -> Facts:
+        """Return what results of a fit repeat, once all is drawn."""
+        request = self.request
+        own = {"formula": request.formula, "fit": "fixed", "notes": (*notes, *request.remarks)}
+        return own | facts_of(
+            request, design, self.unbounded, account, self.rows, reader.passes, whole=whole
         )
 
 

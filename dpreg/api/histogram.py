@@ -203,9 +203,9 @@ def _private_bins(
 
     `later` is the variance of the noise of the counts to come.
     """
-    width, rows = bought.noise, float(columns.rows)
+    width, rows = bought.noise, float(columns.reader.rows)
     if counted is not None:
-        rows = float(columns.rows + counted.draw(1)[0])
+        rows = float(columns.reader.rows + counted.draw(1)[0])
     fine = equal_bins(columns, histogram.fine_bins(max(rows, 1.0), width.eps))
     *counts, _ = columns.total(partial(_binned, columns.names[0], fine, 1, True), "bin width")
     drawn = bought.draw(fine.size)

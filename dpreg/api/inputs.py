@@ -66,10 +66,18 @@ class Bought:
 
     @classmethod
     def counts(
-        cls, account: Account, step: str, cells: int, cost: Budget, noise: str | None = "laplace"
+        cls,
+        account: Account,
+        step: str,
+        cells: int,
+        cost: Budget,
+        noise: str | None = "laplace",
+        *,
+        single: bool = False,
     ) -> Bought:
         """Fit noise to some counts, and open its line."""
-        fitted = count_noise(cells, cost=cost, protection=account.protection, noise=noise)
+        who = account.protection
+        fitted = count_noise(cells, cost=cost, protection=who, noise=noise, single=single)
         return cls.of(account, step, fitted)
 
     def draw(self, size: int) -> list[int]:
@@ -89,7 +97,7 @@ class Columns:
     how : mapping of str to ColumnType
         How each column is read, the grouping one included.
     bounds : mapping of str to (lo, hi)
-        Of `names` that are numbers.
+        Of `names` that are numbers, in their order.
     by : str or None
     groups : tuple of str
         Levels of `by` as text.
@@ -112,19 +120,9 @@ class Columns:
         return max(len(self.groups), 1)
 
     @property
-    def rows(self) -> int:
-        """Number of rows, private under add-remove."""
-        return self.reader.rows
-
-    @property
     def public_rows(self) -> int | None:
         """Number of rows, where it is public."""
-        return self.rows if self.choices.n_is_public else None
-
-    @property
-    def pairs(self) -> list[Pair]:
-        """The bounds, in the order of the columns."""
-        return [self.bounds[name] for name in self.names]
+        return self.reader.rows if self.choices.n_is_public else None
 
     def fields(self, account: Account, noise: str) -> dict[str, Any]:
         """Return the fields that results of every classic call have, once all is drawn."""
@@ -190,13 +188,11 @@ def columns_of(call: Arguments, choices: Choices, *, levels_allowed: bool = Fals
         )
     reader, declared = open_table(choices, call, source)
     how = {name: _declared(name, bounds, declared, levels_allowed) for name in names}
-    pairs: dict[str, Pair] = {}
-    for name, one in how.items():
-        match one:
-            case Numeric(lo, hi):
-                pairs[name] = (lo, hi)
-            case Boolean():
-                pairs[name] = (0.0, 1.0)
+    pairs = {
+        name: (one.lo, one.hi) if isinstance(one, Numeric) else (0.0, 1.0)
+        for name, one in how.items()
+        if not isinstance(one, Categorical)
+    }
     groups: tuple[str, ...] = ()
     if by is not None:
         how[by], groups = grouping(by, declared)

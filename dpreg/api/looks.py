@@ -8,20 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 
-from dpreg.api.context import (
-    CallFacts,
-    Context,
-    Opened,
-    Way,
-    exclusive_groups,
-    released,
-)
+from dpreg.api.context import Context, Facts, Opened, Way, exclusive_groups, released
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, DataError
 from dpreg.formula.design import Design
@@ -286,7 +279,7 @@ class Looks(Way):
         """Look at the rows, and fit all columns."""
         design, table = self.table(opened)
         seen = look(table, self.model.family(design))
-        facts = self.context.facts(design, account, table.reader, notes)
+        facts = self.context.facts(design, account, table.reader, notes, whole=table.plan.whole)
         return fitted(self.model, design, columns_of(self.model, design), seen, facts)
 
 
@@ -352,7 +345,7 @@ def fitted(
     design: Design,
     columns: Sequence[int],
     seen: Seen,
-    facts: CallFacts,
+    facts: Facts,
     *,
     places: Sequence[int] | None = None,
     among: Sequence[int] | None = None,
@@ -366,8 +359,7 @@ def fitted(
     columns : sequence of int
         The model's stored columns.
     seen : Seen
-    facts : CallFacts
-        After the rows were read.
+    facts : Facts
     places : sequence of int, optional
         Where they stand among those that were looked at; None: all were.
     among : sequence of int, optional
@@ -381,16 +373,16 @@ def fitted(
         model.results,
         design,
         columns,
-        replace(facts, whole=seen.plan.whole),
+        facts,
         **found.fields,
         **model.told(design, seen, found, 0 in columns),
         complete_rows=None if seen.plan.persons else seen.rows,
-        error_df=None if facts.rows is None else max(seen.rows - len(columns), 1.0),
+        error_df=None if facts["nobs"] is None else max(seen.rows - len(columns), 1.0),
         method="adaptive",
         noise=seen.plan.mechanism,
         noise_degrees=seen.plan.degrees,
         # Its own looks: after a choice those at the chosen columns, if there are any.
-        releases=() if facts.fit == "same" else written(seen)[facts.fit == "fresh" :],
+        releases=() if facts["fit"] == "same" else written(seen)[facts["fit"] == "fresh" :],
         among=None if among is None else len(among) - (0 in among),
-        notes=(*facts.notes, *([worded("marked")] if found.marks and among is None else [])),
+        notes=(*facts["notes"], *([worded("marked")] if found.marks and among is None else [])),
     )

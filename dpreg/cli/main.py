@@ -17,16 +17,7 @@ import click
 
 import dpreg
 from dpreg import errors
-from dpreg.cli.calls import (
-    OF_FORMULA,
-    Call,
-    add_calls,
-    check_outs,
-    opened,
-    run_batch,
-    show_price,
-    told,
-)
+from dpreg.cli.calls import OF_FORMULA, add_calls, check_outs, run_batch
 from dpreg.cli.options import (
     AS_JSON,
     WITNESS,
@@ -256,27 +247,23 @@ def dummy(schema: str, rows: int, formula: str | None, seed: int | None) -> None
 
 
 @commands.command()
+@click.pass_context
 @click.argument("formula")
 @click.argument("table")
 @click.option("--schema", metavar="FILE", help="Bounds and levels, as TOML or JSON.")
 @click.option("--eps", required=True)
 @click.option("--delta", default="0", show_default=True)
 @click.option("--call", "name", type=click.Choice(OF_FORMULA), default="select", show_default=True)
-@click.option("--ledger", "place", metavar="PLACE", help="Also check that it covers the cost.")
+@click.option("--ledger", metavar="PLACE", help="Also check that it covers the cost.")
 @click.option("--analyst", metavar="NAME")
 @WITNESS
 @AS_JSON
-def check(
-    formula: str, table: str, name: str, place: str | None, witness: str | None, **given: Any
-) -> None:
+def check(context: click.Context, name: str, **given: Any) -> None:
     """Check a call and print its cost. No row is read, and nothing is charged.
 
     For other calls, and with their options: `dpreg mean TABLE COLUMN ... --check`.
     """
-    as_json, analyst = given.pop("as_json"), given.pop("analyst")
-    arguments = {"formula": formula, "data": table, **given}
-    price = told(Call(name, arguments).quotation(), opened(place, analyst, witness))
-    show_price(price, as_json)
+    context.invoke(commands.commands[name], **given, check=True)
 
 
 @commands.command()

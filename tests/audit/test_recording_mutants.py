@@ -301,7 +301,7 @@ MUTANTS = {
         cell("aggregate", "winsorized", K3), refused=True,
     ),
     "averages by a bound for block values": Mutant(
-        aggregate.Averaging, "planned", "changes.then(fitted.bound)", "fitted.bound",
+        aggregate, "plan_averages", "changes.then(fitted.bound)", "fitted.bound",
         cell("aggregate", ADD, K3), refused=True,
     ),
     "noise fitted to another cost": Mutant(

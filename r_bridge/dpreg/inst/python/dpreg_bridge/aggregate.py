@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpreg.api.aggregate import Aggregate, Blocks, block_table
 from dpreg.api.context import charged_at, now, position, public_arguments
 from dpreg.errors import ArgumentError
-from dpreg.estimation.blocks import Rows, corrected, evaluations
+from dpreg.estimation.blocks import corrected, evaluations
 from dpreg.privacy.ledger.handle import kept
 from dpreg.request import settle_budget
 from dpreg.results.claim import LedgerPosition, ReleaseRecord
@@ -111,7 +111,7 @@ def open_run(
     run.place, run.when = position(receipt), charged_at(receipt, started)
     number = next(_numbers)
     _runs[number] = run
-    return _asking(number, run) | {"columns": None if data is None else _columns(table.rows)}
+    return _asking(number, run) | {"columns": None if data is None else _columns(table.held)}
 
 
 def send_estimates(run: int, data: pd.DataFrame) -> dict[str, Any]:
@@ -134,9 +134,8 @@ def close_run(run: int) -> None:
     _runs.pop(run, None)
 
 
-def _columns(rows: Rows) -> dict[str, Any]:
+def _columns(frame: pd.DataFrame) -> dict[str, Any]:
     """Lay out the columns that blocks have: a list with levels is a factor, one without logical."""
-    frame: pd.DataFrame = rows.take(np.arange(rows.count))
     return {str(name): _column(cells) for name, cells in frame.items()}
 
 
