@@ -17,7 +17,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -53,17 +53,6 @@ _TEMPLATE: dict[Kind, tuple[str, str]] = {
 }
 
 
-class HasKinds(Protocol):
-    """Anything that knows its columns' names and kinds, such as a `dpreg.sources.Source`."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns' names, in order."""
-
-    def kind(self, name: str, /) -> Kind:
-        """Return what the container calls a column."""
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class Skeleton:
     """A table's column names and kinds, as a schema to fill in. Holds no value of any row.
@@ -80,7 +69,7 @@ class Skeleton:
     kinds: tuple[tuple[str, Kind], ...]
 
     @classmethod
-    def of(cls, data: pd.DataFrame | HasKinds) -> Skeleton:
+    def of(cls, data: Any) -> Skeleton:
         """Look at a frame's or source's column names and dtypes, and at no row."""
         if isinstance(data, pd.DataFrame):
             if data.columns.nlevels > 1:
@@ -125,6 +114,17 @@ class Skeleton:
         return self.to_python()
 
 
+def misspelt(declared: Mapping[str, ColumnType], names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield declared names that a table lacks and that are spelt nearly like one nobody declares.
+
+    Each comes with the sentence that says so.
+    """
+    undeclared = [name for name in names if name not in declared]
+    for name in declared:
+        if name not in names and (near := did_you_mean(name, undeclared, "")):
+            yield name, f"the table has no column {name!r}{near}"
+
+
 def contradictions(
     declared: Mapping[str, ColumnType], kinds: Sequence[tuple[str, Kind]]
 ) -> tuple[str, ...]:
@@ -139,11 +139,7 @@ def contradictions(
     kinds : sequence of (str, Kind)
         As `Skeleton` has them.
     """
-    known = dict(kinds)
-    found = []
-    for name in declared:
-        if name not in known and (near := did_you_mean(name, known.keys() - declared.keys(), "")):
-            found.append(f"the table has no column {name!r}{near}")
+    found = [told for _, told in misspelt(declared, [name for name, _ in kinds])]
     for name, kind in kinds:
         if name not in declared:
             continue
@@ -331,7 +327,7 @@ class Schema(Mapping[str, Numeric | Categorical | Boolean]):
         return cls(content["columns"])
 
     @staticmethod
-    def skeleton(data: pd.DataFrame | HasKinds) -> Skeleton:
+    def skeleton(data: Any) -> Skeleton:
         """Names and kinds of a table's columns as a template to fill in, with no value of any row.
 
         For the curator's eyes: a container may have inferred its kinds from the rows.
@@ -349,7 +345,7 @@ class Schema(Mapping[str, Numeric | Categorical | Boolean]):
         """
         return Skeleton.of(data)
 
-    def doubts(self, data: pd.DataFrame | HasKinds) -> tuple[str, ...]:
+    def doubts(self, data: Any) -> tuple[str, ...]:
         """Say where a table's column kinds contradict the schema; looks at no row.
 
         For the curator's eyes: a container may have inferred its kinds from the rows, so that they

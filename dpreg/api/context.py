@@ -19,7 +19,7 @@ from typing import Any, Final, Literal, ParamSpec, TypeAlias, TypeVar
 import numpy as np
 
 from dpreg.api.arguments import page_of, signature_of
-from dpreg.errors import ArgumentError, DataError, SchemaError, did_you_mean
+from dpreg.errors import ArgumentError, DataError, SchemaError
 from dpreg.formula import bounds
 from dpreg.formula.design import Design, undeclared
 from dpreg.formula.where import where_of
@@ -42,7 +42,7 @@ from dpreg.results.claim import LedgerPosition, PrivacyClaim, ReleaseRecord, min
 from dpreg.results.notes import worded
 from dpreg.results.regression import RegressionResults
 from dpreg.running import restore_interrupts
-from dpreg.schema import Schema
+from dpreg.schema import Schema, misspelt
 from dpreg.selection.draws import noisy_rows
 from dpreg.sources import Source, as_source
 from dpreg.sources.persons import Persons
@@ -474,12 +474,8 @@ def check_schema_names(schema: Schema, names: Sequence[str]) -> None:
     SchemaError
         If a key that no column has is spelt nearly like a column which no key declares.
     """
-    undeclared = [name for name in names if name not in schema]
-    for name in schema:
-        if name not in names and (near := did_you_mean(name, undeclared, "")):
-            raise SchemaError(
-                f"the schema declares {name!r}, and the table has no column {name!r}{near}"
-            )
+    for name, told in misspelt(schema, names):
+        raise SchemaError(f"the schema declares {name!r}, and {told}")
 
 
 def check_known_rows(reader: Reader, n_is_public: bool, *, columns: int | None = None) -> None:

@@ -88,7 +88,7 @@ def joint_fit(
         "noise": noisy.mechanism,
         "ridged": fit.ridged,
         "ridge": fit.ridge if fit.ridged else None,
-        "interval_method": fit.interval_method,
+        "interval_method": "noise-aware" if fit.draws is None else "bootstrap",
         "interval_draws": fit.draws,
         "weak": weak if fit.ridged else {},
     }
@@ -149,39 +149,6 @@ def _weak(design: Design, columns: Sequence[int], noisy: NoisyGram) -> dict[str,
     return {
         design.columns[j].name: "rare level" if j in grouped else "hidden direction" for j in named
     }
-
-
-def announce_wide_factors(context: Context, rows: int | None, noise: str | None = None) -> None:
-    """Warn, before the charge, of factors with too many levels for the rows and the budget.
-
-    Too many are twenty or more that have, on average, fewer rows each than twice the standard
-    deviation of the noise in a level's count: a public rule.
-
-    Parameters
-    ----------
-    context : Context
-    rows : int or None
-        How many there are, or about how many, where that is public; without it there is no warning.
-    noise : str, optional
-        As for `release_gram`.
-    """
-    design = context.trial
-    factors = [t for t in design.terms if t.exclusive and len(t.columns) >= _MANY_LEVELS]
-    if rows is None or not factors:
-        return
-    chosen = tuple(column for term in design.terms for column in term.columns)
-    triangle = layout(chosen, exclusive_groups(design, chosen))
-    planned = planned_noise(triangle, context.cost, context.request.protection, noise)
-    sds = dict(zip(triangle.cells, planned, strict=True))
-    for term in factors:
-        place = chosen.index(term.columns[0])
-        sd, levels = sds[place, place], len(term.columns) + triangle.intercept
-        if rows < 2 * sd * levels:
-            warn(
-                f"{term.name} has {levels:,} levels for {rows:,} rows, about {rows / levels:,.0f} "
-                f"each, and the noise in a level's count has a standard deviation of {sd:,.0f}: "
-                "its coefficients will say little. Merge levels, or raise eps."
-            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,9 +254,30 @@ class ByMoments(Way):
         return bounds, account.line("coefficients", f"{self.method} release", spent)
 
     def announce(self, rows: int | None) -> None:
-        """Warn of factors with too many levels."""
-        if not self.perturbed:
-            announce_wide_factors(self.context, rows, self.noise)
+        """Warn, before the charge, of factors with too many levels for the rows and the budget.
+
+        Too many are twenty or more that have, on average, fewer rows each than twice the standard
+        deviation of the noise in a level's count: a public rule. `rows` is how many there are, or
+        about how many, where that is public; without it there is no warning.
+        """
+        design, request = self.context.trial, self.context.request
+        factors = [t for t in design.terms if t.exclusive and len(t.columns) >= _MANY_LEVELS]
+        if self.perturbed or rows is None or not factors:
+            return
+        chosen = tuple(column for term in design.terms for column in term.columns)
+        triangle = layout(chosen, exclusive_groups(design, chosen))
+        planned = planned_noise(triangle, self.context.cost, request.protection, self.noise)
+        sds = dict(zip(triangle.cells, planned, strict=True))
+        for term in factors:
+            place = chosen.index(term.columns[0])
+            sd, levels = sds[place, place], len(term.columns) + triangle.intercept
+            if rows < 2 * sd * levels:
+                warn(
+                    f"{term.name} has {levels:,} levels for {rows:,} rows, about "
+                    f"{rows / levels:,.0f} each, and the noise in a level's count has a standard "
+                    f"deviation of {sd:,.0f}: its coefficients will say little. Merge levels, or "
+                    "raise eps."
+                )
 
     def answer(self, opened: Opened, account: Account, notes: tuple[str, ...]) -> RegressionResults:
         """Read the rows once, release their moments and fit."""

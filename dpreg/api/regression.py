@@ -35,7 +35,6 @@ from dpreg.results.glm import GLMResults
 from dpreg.results.notes import worded
 from dpreg.results.regression import RegressionResults
 
-METHODS = ("auto", "adaptive", "gram", "objective", "ssp", "adassp")
 _NOISES = {
     "auto": LOOK_NOISES,
     "adaptive": LOOK_NOISES,
@@ -53,7 +52,7 @@ _GRAM_ALONE = frozenset(NOISES) - frozenset(LOOK_NOISES)
 class OLSRequest(FormulaRequest):
     """Everything that a caller of `dp_ols` chose, as exact values."""
 
-    method: str = checked(method_of, METHODS)
+    method: str = checked(method_of, tuple(_NOISES))
     scaling: str = checked(choice, SCALINGS)
     clip: Fraction = checked(positive, Fraction(1))
     center: bool = checked(truth)

@@ -181,6 +181,8 @@ class ByLooks(Looks):
         columns_told = fields["columns"].items()
         reported = [columns[place] for place in columns_of_units(space, choice.found)]
         units = [model.unit(design) / design.columns[j].width for j in columns]
+        every = choice.directions
+        hidden = worded("hidden-directions", unseen=every - choice.resolved, all=every)
         fields |= {
             "columns": {name: at for name, at in columns_told if name not in model.known},
             "selected_formula": model.formula_of(design, reported),
@@ -193,7 +195,7 @@ class ByLooks(Looks):
             "best": named(design, space, choice.model),
             "false_inclusions": float(request.false_inclusions),
             "choice_errors": errors_of(choice, space, units),
-            "notes": (*notes, *hidden(choice)),
+            "notes": (*notes, *([hidden] if choice.resolved < choice.directions else [])),
             "releases": written(found.seen),
             "regression": regression,
         }
@@ -415,12 +417,6 @@ def errors_of(choice: Choice, space: Space, units: Sequence[float]) -> dict[str,
         for name, columns, error in zip(space.units, space.unit_columns, choice.errors, strict=True)
         if np.isfinite(error)
     }
-
-
-def hidden(choice: Choice) -> tuple[str, ...]:
-    """Say how much of the columns the noise hides from a choice."""
-    every, unseen = choice.directions, choice.directions - choice.resolved
-    return (worded("hidden-directions", unseen=unseen, all=every),) if unseen else ()
 
 
 @recorded(_select, OfFormula)

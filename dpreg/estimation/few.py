@@ -50,7 +50,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from dpreg.arrays import Floats
-from dpreg.estimation.objective import HeldRows, Location, hold_located, released_minimum
+from dpreg.estimation.objective import Location, Objective, hold_located, released_minimum
 from dpreg.estimation.tuning import TUNING
 from dpreg.grouped import Vectors
 from dpreg.moments import Moments, read_moments
@@ -241,7 +241,7 @@ def _shrunk(means: Floats, sd: float) -> Floats:
     return np.clip(means, -1.0, 1.0) * (seen / (seen + sd**2))
 
 
-def _spread(held: HeldRows, moved: Floats, part: Part, count: float) -> float:
+def _spread(held: Objective, moved: Floats, part: Part, count: float) -> float:
     """Release omega, in units of s_y: at most 1."""
     x, left = held.x, held.y.copy()
     for column, t in zip(x.T, moved, strict=True):  # by single operations: a row has its own bits

@@ -65,7 +65,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, Required, TypedDict, Unpack
+from typing import Any, Final
 
 import numpy as np
 from numpy.random import Generator
@@ -73,7 +73,7 @@ from numpy.typing import ArrayLike
 
 from dpreg.arrays import Floats, Objects
 from dpreg.errors import ArgumentError, shown
-from dpreg.estimation.scaling import as_floats, shorten
+from dpreg.estimation.scaling import paired, shorten
 from dpreg.moments import Moments, accumulate
 from dpreg.privacy.account import Part
 from dpreg.privacy.budget import exact
@@ -271,19 +271,7 @@ class PerturbedFit:
         return f"{stamp}<PerturbedFit: {self.privacy.method}, params={self.params}>\n{self.privacy}"
 
 
-class Claim(TypedDict, total=False):
-    """Arguments of `privacy_of_constants` beside the method."""
-
-    noise: str
-    eps: Required[float | str | Fraction]
-    delta: Required[float | str | Fraction]
-    neighbors: str
-    contributions: int
-
-
-def ssp(
-    x: ArrayLike, y: ArrayLike, *, rng: Generator | None = None, **claim: Unpack[Claim]
-) -> PerturbedFit:
+def ssp(x: ArrayLike, y: ArrayLike, *, rng: Generator | None = None, **claim: Any) -> PerturbedFit:
     """Sufficient-statistics perturbation on arrays that are already scaled.
 
     Parameters
@@ -303,7 +291,7 @@ def ssp(
 
 
 def adassp(
-    x: ArrayLike, y: ArrayLike, *, rng: Generator | None = None, **claim: Unpack[Claim]
+    x: ArrayLike, y: ArrayLike, *, rng: Generator | None = None, **claim: Any
 ) -> PerturbedFit:
     """Adaptive sufficient-statistics perturbation on arrays that are already scaled.
 
@@ -373,10 +361,7 @@ def _adaptive_ridge(
 
 def to_ball(x: ArrayLike, y: ArrayLike) -> Floats:
     """Return rows (1, x, y), shape (n, d + 2), in the unit ball and on the grid of the sums."""
-    rows, response = as_floats(x, "x", 2), as_floats(y, "y", 1)
-    if response.shape != rows.shape[:1]:
-        raise ArgumentError("x and y must have as many rows")
-    rows, response = shorten(rows, response)
+    rows, response = shorten(*paired(x, y))
     z = np.column_stack([np.ones(len(rows)), rows * (1 - 2.0**-40), response])
     return np.asarray(np.trunc(z * 2.0**20) / 2.0**20, dtype=np.float64)
 

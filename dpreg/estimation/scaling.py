@@ -79,9 +79,7 @@ class RowScaling:
 
         A row with a missing value becomes all zero.
         """
-        raw, response = as_floats(x, "x", 2), as_floats(y, "y", 1)
-        if response.shape != raw.shape[:1]:
-            raise ArgumentError("x and y must have as many rows")
+        raw, response = paired(x, y)
         if raw.shape[1:] != self.center.shape:
             raise ArgumentError(
                 f"x must have {self.center.size} columns, as the scaling has; it has {raw.shape[1]}"
@@ -211,6 +209,14 @@ def _public(values: ArrayLike | None, name: str, dimensions: int) -> Floats:
             f"this scaling needs {name}: {_EACH[dimensions]}, at most {_WIDEST:g} in size"
         )
     return array
+
+
+def paired(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
+    """Return rows and responses as float arrays; see `as_floats`."""
+    rows, response = as_floats(x, "x", 2), as_floats(y, "y", 1)
+    if response.shape != rows.shape[:1]:
+        raise ArgumentError("x and y must have as many rows")
+    return rows, response
 
 
 def as_floats(values: ArrayLike, name: str, dimensions: int) -> Floats:
