@@ -122,7 +122,6 @@ def _by_levels(
         exclusive=exclusive,
         part=part,
         noise=noise,
-        sparse=True,
         rest_of=rest_of,
     )
     hidden = [place for place in hidden_levels(noisy, levels) if place < len(columns)]

@@ -37,16 +37,15 @@ from dpreg.results.report import write_report
 from dpreg.schema import Schema
 from dpreg.sources import as_source
 
-EXIT_CODES: Final[tuple[tuple[type[BaseException], int], ...]] = (
-    (errors.LedgerError, 7),
-    (errors.BudgetError, 6),
-    (errors.DataError, 5),
-    (errors.DatasetError, 5),
-    (errors.SchemaError, 4),
-    (errors.FormulaError, 3),
-    (errors.ArgumentError, 2),
-    (errors.DpregError, 2),
-)
+EXIT_CODES: Final = {
+    LedgerError: 7,
+    errors.BudgetError: 6,
+    errors.DataError: 5,
+    errors.DatasetError: 5,
+    errors.SchemaError: 4,
+    errors.FormulaError: 3,
+    DpregError: 2,
+}
 _UNFORESEEN: Final = 1
 _INTERRUPTED: Final = 130
 
@@ -80,7 +79,7 @@ def ended(command: Callable[[], object]) -> NoReturn:
         sys.exit(_INTERRUPTED)
     except DpregError as fault:
         say(f"dpreg: {fault}")
-        sys.exit(next(code for kind, code in EXIT_CODES if isinstance(fault, kind)))
+        sys.exit(next(code for kind, code in EXIT_CODES.items() if isinstance(fault, kind)))
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(_UNFORESEEN)

@@ -46,11 +46,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Final, cast
+from typing import Final
 
 import numpy as np
 from numpy.random import Generator
-from scipy.sparse import csr_array
 
 from dpreg.arrays import Floats, Places
 from dpreg.estimation.tuning import TUNING
@@ -73,10 +72,10 @@ class NoisyGram:
 
     Parameters
     ----------
-    cells : (d + 1, d + 1) array, sparse where that was asked for
+    cells : (d + 1, d + 1) array
         Released sum z z' over the model's d columns and the response, in stored units; symmetric.
         Products of two columns of one factor are exact zeros.
-    noise_sd : (d + 1, d + 1) array, sparse where that was asked for
+    noise_sd : (d + 1, d + 1) array
         Standard deviation of each cell's noise, 0 where nothing was released.
     count, count_sd : float
         Released number of complete rows; with an intercept it is cells[0, 0].
@@ -96,28 +95,6 @@ class NoisyGram:
     def columns(self) -> tuple[int, ...]:
         """The model's columns, as z indices."""
         return self.triangle.columns
-
-
-def symmetric(
-    entries: Sequence[tuple[int, int]], values: Sequence[float], size: int, sparse: bool
-) -> Floats:
-    """Lay out a symmetric matrix of which these entries i <= j are given."""
-    i, j = np.array(entries, dtype=np.intp).reshape(-1, 2).T
-    if sparse:
-        off = i != j
-        places = np.concatenate([i, j[off]]), np.concatenate([j, i[off]])
-        given = np.asarray(values)
-        found = csr_array((np.concatenate([given, given[off]]), places), shape=(size, size))
-        return cast("Floats", found)  # as far as its diagonal and blocks go
-    whole = np.zeros((size, size))
-    whole[i, j] = whole[j, i] = values
-    return whole
-
-
-def block(matrix: Floats, rows: Sequence[int] | Places, columns: Places) -> Floats:
-    """Return some rows and columns of a matrix, sparse or not, as an array."""
-    found: Any = matrix[np.ix_(np.asarray(rows), columns)]
-    return found if isinstance(found, np.ndarray) else np.asarray(found.toarray())
 
 
 _LEAST_SCALE: Final = Fraction(1, 2**4)
@@ -145,7 +122,6 @@ def release_gram(
     exclusive: Sequence[Sequence[int]] = (),
     part: Part,
     noise: str | None = None,
-    sparse: bool = False,
     rest_of: Sequence[int] = (),
 ) -> NoisyGram:
     """Release the model's moments, at the cost of a part of the call's budget.
@@ -162,8 +138,6 @@ def release_gram(
         Of the rows that `moments` sums.
     noise : {None, "gaussian", "matrix-laplace", "laplace"}
         None: the least expected error among those that the part's (eps, delta) allows.
-    sparse : bool
-        Whether to return sparse arrays: of a factor's thousands of levels most cells are 0.
     rest_of : sequence of int
         A factor's 0/1 columns. The level that none of them names then is a column as well, the last
         but the response.
@@ -176,11 +150,8 @@ def release_gram(
     places = (*triangle.columns, len(moments.cells) - (not rest_of))
     plan = _choose_plan(triangle, part.cost, part.protection, noise)
     part.draw(plan.mechanism, plan.bound, moments.group)
-    size = len(places)
+    cells, sds = np.zeros((2, len(places), len(places)))  # of many levels most is never touched
     count, count_sd = 0.0, 0.0
-    entries: list[tuple[int, int]] = []
-    values: list[float] = []
-    errors: list[float] = []
     rows = with_rest(moments.cells, rest_of) if rest_of else moments.cells.__getitem__
     exact = lru_cache(maxsize=1)(rows)  # cells come row by row
     for cell, sd, drawn in zip(triangle.cells, plan.sds, plan.draw(part.rng), strict=True):
@@ -188,12 +159,9 @@ def release_gram(
         released = (exact(i)[j] + drawn) / CELL_UNITS
         if cell in ((-1, -1), (0, 0)) and i == j == 0:
             count, count_sd = released, sd / CELL_UNITS
-        if cell != (-1, -1):
-            filled = triangle.places(cell) if cell[0] == cell[1] else (cell,)
-            entries += filled
-            values += [released] * len(filled)
-            errors += [sd / CELL_UNITS] * len(filled)
-    cells, sds = (symmetric(entries, found, size, sparse) for found in (values, errors))
+        for a, b in triangle.places(cell) if cell != (-1, -1) else ():
+            cells[a, b] = cells[b, a] = released
+            sds[a, b] = sds[b, a] = sd / CELL_UNITS
     return NoisyGram(
         cells=cells,
         noise_sd=sds,

@@ -39,7 +39,7 @@ from numpy.random import Generator
 
 from dpreg.arrays import Floats, Places
 from dpreg.estimation import inference
-from dpreg.estimation.gram import NoisyGram, block
+from dpreg.estimation.gram import NoisyGram
 from dpreg.estimation.inference import GramFit, Spread
 
 
@@ -231,11 +231,11 @@ def _taken(noisy: NoisyGram, at: Places, others: Places) -> tuple[_Sums, _Frame]
     sds: list[Floats] = []
     for matrix, found in ((noisy.cells, cells), (noisy.noise_sd, sds)):
         whole = np.zeros((k + 2, k + 2))
-        whole[1:, 1:] = block(matrix, outer, outer)
+        whole[1:, 1:] = matrix[np.ix_(outer, outer)]
         if noisy.triangle.intercept:
             whole[0, 0] = matrix[0, 0]
-            whole[0, 1:] = whole[1:, 0] = block(matrix, [0], outer)[0]
-        found += [whole, np.column_stack([matrix.diagonal()[at], block(matrix, at, outer)])]
+            whole[0, 1:] = whole[1:, 0] = matrix[0, outer]
+        found += [whole, np.column_stack([matrix.diagonal()[at], matrix[np.ix_(at, outer)]])]
     centre = np.clip(cells[0][0, 1:] / max(float(cells[0][0, 0]), 1.0), -1.0, 1.0)
     floors = np.maximum(sds[1][:, 0], 1e-6)
     return _Sums(*cells), _Frame(sds[0] ** 2, sds[1] ** 2, centre, floors)
