@@ -54,7 +54,6 @@ from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.mechanisms.coins import block_seeds
 from dpreg.privacy.noise import VectorNoise
 from dpreg.request import Arguments, checked, choice, count, defaults_of, optional, positive, truth
-from dpreg.results.claim import PrivacyClaim
 from dpreg.results.classic import ClassicResults
 from dpreg.results.notes import worded
 from dpreg.schema import Schema
@@ -391,7 +390,7 @@ class Aggregate(Choices):
         if self.n_is_public:
             self._check_blocks(rows, lines)
         each = whole / (len(self.names) * changes.after.contributions)
-        known = rows + (0 if counted is None else counted.draw(1)[0])
+        known = rows + (0 if counted is None else counted.noise.draw(1, counted.part)[0])
         size = self.blocks or blocks.default_blocks(max(known, 1) // lines, each)
         size = min(size, _MOST_BLOCKS)  # noise has no largest value
         windows: tuple[Part, ...] | None = None
@@ -425,16 +424,10 @@ class Aggregate(Choices):
         return ClassicResults(
             statistic="sample and aggregate",
             names=self.names,
-            by=table.by,
-            groups=table.groups,
-            nobs=rows if self.n_is_public else None,
             passes=1 if table.reader is None else table.reader.passes,
             blocks=size,
             **estimate_fields(estimates, bounds),
-            noise=public.mechanism,
-            eps=self.budget.eps,
-            delta=self.budget.delta,
-            claim=PrivacyClaim.of(account),
+            **self.fields(account, table.by, table.groups, rows, public.mechanism),
             notes=(
                 *self._failing(estimates, size),
                 worded("bias"),

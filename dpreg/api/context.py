@@ -91,12 +91,7 @@ def recorded(
             with kept() as receipt, np.errstate(all=_NUMERICAL):
                 result = answer(defaults | told)
             _log.info("%s finished", call.__name__)
-            record = ReleaseRecord(
-                call=call.__name__,
-                when=charged_at(receipt, started),
-                arguments=public_arguments(told),
-                ledger=position(receipt),
-            )
+            record = record_of(call.__name__, told, receipt, started)
             noted = {"notes": (*notes, *result.notes)} if notes else {}
             found: _Result = replace(result, record=record, **noted)
             return found
@@ -113,25 +108,29 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def charged_at(receipt: Receipt, started: datetime) -> str:
-    """Return the time that a record tells: of the last charge, or of the start without one."""
-    return minute(datetime.fromisoformat(receipt[-1][1].when) if receipt else started)
+def record_of(
+    call: str, told: Mapping[str, Any], receipt: Receipt, started: datetime
+) -> ReleaseRecord:
+    """Write down a call by its public arguments, and where its last charge stands.
 
-
-def position(receipt: Receipt) -> LedgerPosition | None:
-    """Return where the last charge of a call stands, None where there was none."""
-    if not receipt:
-        return None
-    facts, line = receipt[-1]
-    cap, spent = facts.caps.total, line.spent
-    return LedgerPosition(
-        ledger=facts.identity,
-        entry=line.number,
-        head=str(line.position),
-        cap_eps=decimal_string(cap.eps),
-        cap_delta=decimal_string(cap.delta),
-        spent_eps=decimal_string(spent.eps),
-        spent_delta=decimal_string(spent.delta),
+    Its time is that of the charge, or of the start without one.
+    """
+    when, position = started, None
+    if receipt:
+        facts, line = receipt[-1]
+        when = datetime.fromisoformat(line.when)
+        cap, spent = facts.caps.total, line.spent
+        position = LedgerPosition(
+            ledger=facts.identity,
+            entry=line.number,
+            head=str(line.position),
+            cap_eps=decimal_string(cap.eps),
+            cap_delta=decimal_string(cap.delta),
+            spent_eps=decimal_string(spent.eps),
+            spent_delta=decimal_string(spent.delta),
+        )
+    return ReleaseRecord(
+        call=call, when=minute(when), arguments=public_arguments(told), ledger=position
     )
 
 

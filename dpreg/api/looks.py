@@ -221,36 +221,42 @@ class Looks(Way):
         has : str
             How the table has them.
         """
-        context, reader, plan = self.context, self.context.reader, self.plan()
-        columns, once = plan.columns - 1, ""
+        context, reader = self.context, self.context.reader
+        auto, design = not (self.asked or self.model.alone), context.trial
+        if auto and not self.chooses and (wide := too_wide(design, context.cost)):
+            return wide
+        plan = self.plan()
+        columns, once, reason = plan.columns - 1, "", ""
         if reader.persons is not None and context.passes:
             # What was brought together for bounds are some rows of each person: looks bring all.
             reader.hold()
             if not reader.rereadable:
                 once = "the rows can be read once, and bounds have to be bought of them"
-        if once and (self.asked or self.model.alone):
+        if once and not auto:
             head = "data" if self.model.alone else 'method="adaptive"'
             raise DataError(f"{head}: {once}. Declare the bounds, or give a table that stays.")
-        if not (self.asked or self.model.alone):
+        if auto:
             if once:
-                return once
-            if reader.persons is None and not reader.rereadable:
-                return "the rows can be read once, and may not be held for looks"
-            if not columns:
-                return "there are no columns to look at"
-            if self.chooses and columns > _WIDE:
-                return f"looks at {columns:,} columns would take minutes"
-        short = ""
-        if rows is not None and not self.model.alone:
-            short = too_few(self.plan, context.cost, rows, has)
-        if short and self.asked:
+                reason = once
+            elif reader.persons is None and not reader.rereadable:
+                reason = "the rows can be read once, and may not be held for looks"
+            elif not columns:
+                reason = "there are no columns to look at"
+            elif self.chooses and columns > _WIDE:
+                reason = f"looks at {columns:,} columns would take minutes"
+        if not reason and rows is not None and not self.model.alone:
+            reason = too_few(self.plan, context.cost, rows, has)
+        if reason and self.asked:
             instead = "pcls" if self.chooses else "gram"
             raise ArgumentError(
-                f'method="adaptive": {short} Use method="{instead}", or a larger eps.'
+                f'method="adaptive": {reason} Use method="{instead}", or a larger eps.'
             )
-        if not short:
+        if not reason:
             reader.require(context.passes + plan.most)
-        return short
+        nearer = not self.chooses and self.noise is None and design.has_intercept
+        if reason and nearer and can_hold(reader) and reader.rereadable:
+            reason += ' method="objective" gives nearer coefficients, without intervals'
+        return reason
 
     def open(self, account: Account) -> Opened:
         """Open the lines of the bounds and of the looks."""

@@ -46,14 +46,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.random import Generator
 
 from dpreg.arrays import Floats, Places
 from dpreg.estimation.tuning import TUNING
-from dpreg.moments import Moments
 from dpreg.privacy import proofs
 from dpreg.privacy.account import Part
 from dpreg.privacy.balls import float_above
@@ -102,6 +101,18 @@ _LEAST_SCALE: Final = Fraction(1, 2**4)
 change no result. What is private at a smaller eps is private at a larger one."""
 
 
+class ExactMoments(Protocol):
+    """What a release reads: sum z z', symmetric, and the rows that were summed.
+
+    No more, as a result, which knows how a release was drawn, may not reach exact moments.
+    """
+
+    @property
+    def cells(self) -> Sequence[tuple[int, ...]]: ...  # noqa: D102
+    @property
+    def group(self) -> str: ...  # noqa: D102
+
+
 @dataclass(frozen=True, slots=True)
 class _Plan:
     """One mechanism fitted to a triangle: noise scales in units of 2**-40, and how to draw."""
@@ -116,7 +127,7 @@ class _Plan:
 
 
 def release_gram(
-    moments: Moments,
+    moments: ExactMoments,
     columns: Sequence[int],
     *,
     exclusive: Sequence[Sequence[int]] = (),

@@ -302,7 +302,8 @@ def minimum(objective: Objective, tolerance: Fraction, slack: Fraction, places: 
 def _floors(t: Sequence[arb], places: int) -> list[int]:
     """Return floors of exact numbers, in units of 2**-places."""
     with ctx.workprec(max(ctx.prec, _EXACT)):
-        return [_whole((cell * arb((1, places))).floor()) for cell in t]
+        floors = [(cell * arb((1, places))).floor() for cell in t]
+        return [int(str(floor.unique_fmpz())) for floor in floors]
 
 
 def _added(x: Floats, weights: Floats) -> Floats:
@@ -365,10 +366,6 @@ def _length(cells: Sequence[arb]) -> arb:
         most = cell.abs_upper()
         square += most * most
     return square.sqrt()
-
-
-def _whole(cell: arb) -> int:
-    return int(str(cell.unique_fmpz()))
 
 
 def hold_located(reader: Reader, design: Vectors, location: Location, limit: float) -> Objective:
