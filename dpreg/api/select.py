@@ -375,21 +375,15 @@ def choose_by_looks(table: LookTable, family: Family, space: Space, most: float)
     seen, opened = look(table, family), table.opened
     choice = choose(laws_for_choice(seen), space, false_inclusions=most)
     places = tuple(columns_of_units(space, choice.model))
-    if not opened.plan.later:
-        return Chosen(seen, choice, places, None)
-    if not places:
+    later = None
+    if opened.plan.later and not places:
         opened.nothing_chosen()
-        return Chosen(seen, choice, places, None)
-    at = [place for place in places if place]
-    columns = tuple(table.described.columns[place - 1] for place in at)
-    own = replace(
-        table,
-        described=table.described.only(columns),
-        opened=opened.at_chosen(len(columns)),
-    )
-    return Chosen(
-        seen, choice, places, look_at_chosen(own, seen, point_of_chosen(seen, at), [0, *at])
-    )
+    elif opened.plan.later:
+        at = [place for place in places if place]
+        described = table.described.only(tuple(table.described.columns[place - 1] for place in at))
+        own = replace(table, described=described, opened=opened.at_chosen(len(at)))
+        later = look_at_chosen(own, seen, point_of_chosen(seen, at), [0, *at])
+    return Chosen(seen, choice, places, later)
 
 
 def columns_of_units(space: Space, units: Iterable[int]) -> list[int]:
