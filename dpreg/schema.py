@@ -17,7 +17,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pandas as pd
@@ -53,6 +53,17 @@ _TEMPLATE: dict[Kind, tuple[str, str]] = {
 }
 
 
+class HasKinds(Protocol):
+    """Anything that knows its columns' names and kinds, such as a `dpreg.sources.Source`."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names, in order."""
+
+    def kind(self, name: str, /) -> Kind:
+        """Return what the container calls a column."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Skeleton:
     """A table's column names and kinds, as a schema to fill in. Holds no value of any row.
@@ -69,7 +80,7 @@ class Skeleton:
     kinds: tuple[tuple[str, Kind], ...]
 
     @classmethod
-    def of(cls, data: Any) -> Skeleton:
+    def of(cls, data: pd.DataFrame | HasKinds) -> Skeleton:
         """Look at a frame's or source's column names and dtypes, and at no row."""
         if isinstance(data, pd.DataFrame):
             if data.columns.nlevels > 1:
@@ -327,7 +338,7 @@ class Schema(Mapping[str, Numeric | Categorical | Boolean]):
         return cls(content["columns"])
 
     @staticmethod
-    def skeleton(data: Any) -> Skeleton:
+    def skeleton(data: pd.DataFrame | HasKinds) -> Skeleton:
         """Names and kinds of a table's columns as a template to fill in, with no value of any row.
 
         For the curator's eyes: a container may have inferred its kinds from the rows.
@@ -345,7 +356,7 @@ class Schema(Mapping[str, Numeric | Categorical | Boolean]):
         """
         return Skeleton.of(data)
 
-    def doubts(self, data: Any) -> tuple[str, ...]:
+    def doubts(self, data: pd.DataFrame | HasKinds) -> tuple[str, ...]:
         """Say where a table's column kinds contradict the schema; looks at no row.
 
         For the curator's eyes: a container may have inferred its kinds from the rows, so that they

@@ -22,7 +22,7 @@ from dpreg.estimation.few import PASSES, few_fit, open_few
 from dpreg.estimation.gram import NoisyGram, planned_noise, release_gram
 from dpreg.estimation.inference import BELIEVED, GramFit, fit_gram, noise_norm
 from dpreg.estimation.levels import fit_levels, hidden_levels
-from dpreg.estimation.perturbed import MOST_CELLS, privacy_of_constants, release_sums, to_ball
+from dpreg.estimation.perturbed import MOST_CELLS, constants_of, release_sums, to_ball
 from dpreg.estimation.scaling import RowScaling, row_scaling
 from dpreg.estimation.tuning import TUNING
 from dpreg.formula.design import Design
@@ -224,14 +224,7 @@ class ByMoments(Way):
             return ""
         cost, protection = self.context.cost, self.context.request.protection
         constants = self.noise or "analytic"
-        privacy = privacy_of_constants(
-            self.method,
-            constants,
-            eps=cost.eps,
-            delta=cost.delta,
-            neighbors=protection.neighbors,
-            contributions=protection.contributions,
-        )
+        privacy = constants_of(self.method, constants, cost, protection)
         if not privacy.holds:
             raise ArgumentError(
                 f'noise="{constants}" gives eps={privacy.whole_eps:.4g} at '

@@ -75,21 +75,16 @@ class Back:
 
     def spread(self, slope: Floats, gamma: Floats, own: Floats) -> Spread:
         """Return what is uncertain where alpha = slope @ gamma + parts of their own."""
-        size, k = len(self.levels) + len(self.others) + (self.rest is not None), len(gamma)
-        forms, single = np.zeros((size, k + 1)), np.zeros(size)
-        forms[self.others, :k] = np.eye(k)
-        forms[self.levels, :k] = slope
+        k = len(gamma)
+        forms = self.beta(np.eye(k), slope.T).T
+        single, shared = np.zeros((2, len(forms) + 1))
         single[self.levels] = own
         inner = np.zeros((k + 1, k + 1))
         inner[:k, :k] = gamma
-        if self.rest is None:
-            return Spread(forms, inner, single)
-        inner[k, k] = single[self.rest]
-        forms[0] = forms[self.rest]
-        forms[self.levels] -= forms[0]
-        forms[0, k] = 1.0
-        forms[self.levels, k] = -1.0
-        return Spread(forms[: self.rest], inner, single[: self.rest])
+        if self.rest is not None:  # what is uncertain of it is so of all that differ from it
+            inner[k, k] = single[self.rest]
+            shared[self.levels], shared[0] = -1.0, 1.0
+        return Spread(np.column_stack([forms, shared[:-1]]), inner, single[:-1])
 
 
 _MOST_DRAWS: Final = 2000

@@ -76,11 +76,11 @@ from dpreg.errors import ArgumentError, shown
 from dpreg.estimation.scaling import paired, shorten
 from dpreg.moments import Moments, accumulate
 from dpreg.privacy.account import Part
-from dpreg.privacy.budget import exact
+from dpreg.privacy.budget import Budget, exact
 from dpreg.privacy.gaussian import analytic_delta, analytic_epsilon, discrete_sigma
 from dpreg.privacy.mechanisms.additive import gaussian_noise
 from dpreg.privacy.proofs import CELL_UNITS
-from dpreg.privacy.protection import Stability, check_contributions, check_neighbors
+from dpreg.privacy.protection import Protection, Stability, check_contributions, check_neighbors
 from dpreg.privacy.seeded import NOT_PRIVATE
 
 METHODS: Final = ("ssp", "adassp")
@@ -241,6 +241,18 @@ def privacy_of_constants(
     )
 
 
+def constants_of(method: str, noise: str, cost: Budget, protection: Protection) -> ConstantsPrivacy:
+    """Compute what a method's constants are worth in a call that pays for them."""
+    return privacy_of_constants(
+        method,
+        noise,
+        eps=cost.eps,
+        delta=cost.delta,
+        neighbors=protection.neighbors,
+        contributions=protection.contributions,
+    )
+
+
 _RHO: Final = 0.05  # by definition: of AdaSSP
 
 
@@ -330,15 +342,7 @@ def release_sums(moments: Moments, part: Part, *, method: str, noise: str) -> Pe
     """Fit from the exact moments of rows that `to_ball` made, at the cost of a part."""
     protection = part.protection
     bound = Stability(protection=protection, mechanisms=("gaussian",))
-    cost = part.draw("gaussian", bound, moments.group)
-    privacy = privacy_of_constants(
-        method,
-        noise,
-        eps=cost.eps,
-        delta=cost.delta,
-        neighbors=protection.neighbors,
-        contributions=protection.contributions,
-    )
+    privacy = constants_of(method, noise, part.draw("gaussian", bound, moments.group), protection)
     return fit_sums(sums_of(moments), privacy, part.rng)
 
 

@@ -110,7 +110,7 @@ def test_the_ledger_is_charged_before_a_row_is_read_or_noise_drawn(call, monkeyp
     note(Ledger, "charge", "charge")
     note(Columns, "total", "read")
     note(VectorNoise, "draw", "draw")
-    note(aggregate_api.aggregate, "block_values", "read")
+    note(aggregate_api.blocks, "block_values", "read")
     call(frame(), eps=1, neighbors="add-remove", budget=Ledger(1))
     assert log[0] == "charge"
     assert log.count("charge") == 1

@@ -225,11 +225,11 @@ MUTANTS = {
         "(triangle, type(protection)(protection.neighbors))", cell("ols", "'laplace'", K3),
     ),
     "AdaSSP forgets contributions": Mutant(
-        perturbed, "release_sums", "contributions=protection.contributions", "contributions=1",
+        perturbed, "constants_of", "contributions=protection.contributions", "contributions=1",
         cell("ols", "'adassp'", K3),
     ),
     "SSP under the other relation": Mutant(
-        perturbed, "release_sums", "neighbors=protection.neighbors", "neighbors='add-remove'",
+        perturbed, "constants_of", "neighbors=protection.neighbors", "neighbors='add-remove'",
         cell("ols", "'ssp'", REPLACE),
     ),
     "sums of groups at half their sensitivity": Mutant(
