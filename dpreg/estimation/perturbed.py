@@ -65,7 +65,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final, Required, TypedDict, Unpack
 
 import numpy as np
 from numpy.random import Generator
@@ -283,7 +283,19 @@ class PerturbedFit:
         return f"{stamp}<PerturbedFit: {self.privacy.method}, params={self.params}>\n{self.privacy}"
 
 
-def ssp(x: ArrayLike, y: ArrayLike, *, rng: Generator | None = None, **claim: Any) -> PerturbedFit:
+class Claim(TypedDict, total=False):
+    """Arguments of `privacy_of_constants` beside the method."""
+
+    noise: str
+    eps: Required[float | str | Fraction]
+    delta: Required[float | str | Fraction]
+    neighbors: str
+    contributions: int
+
+
+def ssp(
+    x: ArrayLike, y: ArrayLike, *, rng: Generator | None = None, **claim: Unpack[Claim]
+) -> PerturbedFit:
     """Sufficient-statistics perturbation on arrays that are already scaled.
 
     Parameters
@@ -303,7 +315,7 @@ def ssp(x: ArrayLike, y: ArrayLike, *, rng: Generator | None = None, **claim: An
 
 
 def adassp(
-    x: ArrayLike, y: ArrayLike, *, rng: Generator | None = None, **claim: Any
+    x: ArrayLike, y: ArrayLike, *, rng: Generator | None = None, **claim: Unpack[Claim]
 ) -> PerturbedFit:
     """Adaptive sufficient-statistics perturbation on arrays that are already scaled.
 
