@@ -257,7 +257,7 @@ def dummy(schema: str, rows: int, formula: str | None, seed: int | None) -> None
 @click.option("--analyst", metavar="NAME")
 @WITNESS
 @AS_JSON
-def check(context: click.Context, name: str, **given: Any) -> None:
+def check(context: click.Context, /, name: str, **given: Any) -> None:
     """Check a call and print its cost. No row is read, and nothing is charged.
 
     For other calls, and with their options: `dpreg mean TABLE COLUMN ... --check`.
