@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any, Protocol, overload, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,7 +136,12 @@ def plain_layout(size: int) -> Layout:
 
 
 class Vectors(Protocol):
-    """What makes row vectors, from public facts: a `Design`, for one. It is sent to the rows."""
+    """What makes row vectors, from public facts. It is sent to the rows.
+
+    A `Design` leaves wide factors as codes, too, for the same moments, sooner: its `layout` says
+    which columns are given by codes, and its `coded` makes rows of a chunk, fresh `CodedRows` of
+    which `to_grid` makes the same as of `block`'s.
+    """
 
     @property
     def types(self) -> Columns:
@@ -153,21 +158,9 @@ class Vectors(Protocol):
         """
 
 
-@runtime_checkable
-class CodedVectors(Vectors, Protocol):
-    """Vectors that can leave wide factors as codes: the same moments, sooner."""
-
-    @property
-    def layout(self) -> Layout:
-        """Which columns are given by codes."""
-
-    def coded(self, chunk: Chunk, /) -> CodedRows:
-        """Make rows that `to_grid` makes the same of as of `block`'s. The arrays are fresh."""
-
-
 def layout_of(vectors: Vectors) -> Layout:
     """Return where the moments of rows lie in a pass's vector."""
-    return vectors.layout if isinstance(vectors, CodedVectors) else plain_layout(vectors.size)
+    return getattr(vectors, "layout", None) or plain_layout(vectors.size)
 
 
 # ---- cells ---------------------------------------------------------------------------------------
@@ -219,45 +212,22 @@ class GroupedCells(Sequence[tuple[int, ...]]):
         """Return D."""
         return self.layout.size
 
-    @overload
-    def __getitem__(self, place: int) -> tuple[int, ...]: ...
-    @overload
-    def __getitem__(self, place: slice) -> tuple[tuple[int, ...], ...]: ...
-    def __getitem__(self, place: int | slice) -> Any:
+    def __getitem__(self, place: Any) -> Any:
         """Return one row, or several."""
         found = range(len(self))[place]
         return self._row(found) if isinstance(found, int) else tuple(map(self._row, found))
 
     def __eq__(self, other: object) -> bool:
         """Compare the integers."""
-        if isinstance(other, GroupedCells) and self._alike(other.layout):
-            return bool((self.vector == other.vector).all())
-        if not isinstance(other, Sequence):
-            return NotImplemented
-        return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
 
-    def __hash__(self) -> int:
-        """Hash as the tuple of the rows."""
-        return hash(tuple(self))
-
-    def __repr__(self) -> str:
-        """Show the rows, as a tuple of them is shown."""
-        return repr(tuple(self))
-
-    def __add__(self, other: GroupedCells) -> GroupedCells:
+    def __add__(self, other: Sequence[Sequence[int]]) -> GroupedCells:
         """Return the cells of both sets of rows together."""
         assert len(other) == len(self)
-        if not self._alike(other.layout):
-            return GroupedCells.of(self) + GroupedCells.of(other)
-        return GroupedCells(self.layout, added([self.vector, other.vector]))
-
-    def __mul__(self, count: int) -> GroupedCells:
-        """Return the cells of the same rows, each seen `count` times."""
-        return GroupedCells(self.layout, self.vector.astype(object) * count)
-
-    def _alike(self, layout: Layout) -> bool:
-        plain = not (layout.groups or self.layout.groups) and layout.size == self.layout.size
-        return plain or layout is self.layout
+        if isinstance(other, GroupedCells) and other.layout is self.layout:
+            return GroupedCells(self.layout, added([self.vector, other.vector]))
+        one, two = GroupedCells.of(self), GroupedCells.of(other)
+        return GroupedCells(one.layout, one.vector + two.vector)
 
     def _row(self, place: int) -> tuple[int, ...]:
         row = self._sums(place)

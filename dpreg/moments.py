@@ -29,7 +29,6 @@ from dpreg.arrays import MOMENT_BITS, Floats, Ints, Objects, to_grid
 from dpreg.errors import ArgumentError
 from dpreg.grouped import (
     CodedRows,
-    CodedVectors,
     GroupedCells,
     GroupSums,
     Layout,
@@ -71,12 +70,6 @@ class Moments:
     cells: Sequence[tuple[int, ...]]
     group: str = ALL_ROWS
 
-    @classmethod
-    def zero(cls, D: int) -> Moments:
-        """Return the moments of no rows at all."""
-        layout = plain_layout(D)
-        return cls(0, GroupedCells(layout, np.zeros(layout.length, dtype=np.int64)))
-
     @property
     def size(self) -> int:
         """D: the constant, the p design columns and the response."""
@@ -84,30 +77,12 @@ class Moments:
 
     def __add__(self, other: Moments) -> Moments:
         """Return the moments of both sets of rows together."""
-        if not isinstance(other, Moments):
-            return NotImplemented
         if other.size != self.size:
             raise ArgumentError(f"moments of {self.size} and {other.size} columns do not add.")
         group = self.group if self.group == other.group else ALL_ROWS
-        return Moments(self.rows + other.rows, _held(self.cells) + _held(other.cells), group)
-
-    def __mul__(self, times: int) -> Moments:
-        """Return the moments of the same rows seen `times` times over."""
-        if not isinstance(times, int) or isinstance(times, bool) or times < 0:
-            return NotImplemented
-        return Moments(self.rows * times, _held(self.cells) * times, self.group)
-
-    __rmul__ = __mul__
-
-    def gram(self, columns: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-        """Return sum x x' over the given z columns, in units of 2**-40."""
-        rows = (self.cells[i] for i in columns)
-        return tuple(tuple(row[j] for j in columns) for row in rows)
-
-    def cross(self, columns: Sequence[int]) -> tuple[int, ...]:
-        """Return sum x y over the given z columns, in units of 2**-40."""
-        last = self.cells[-1]
-        return tuple(last[i] for i in columns)
+        own = self.cells
+        cells = own if isinstance(own, GroupedCells) else GroupedCells.of(own)
+        return Moments(self.rows + other.rows, cells + other.cells, group)
 
     def as_float(self) -> Floats:
         """D x D, each cell correctly rounded to float64, in units of 1."""
@@ -115,10 +90,6 @@ class Moments:
         for place, row in enumerate(self.cells):
             found[place] = row
         return found * 2.0**-MOMENT_BITS
-
-
-def _held(cells: Sequence[tuple[int, ...]]) -> GroupedCells:
-    return cells if isinstance(cells, GroupedCells) else GroupedCells.of(cells)
 
 
 def unpack(vector: Integers, layout: Layout) -> tuple[Moments, ...]:
@@ -179,10 +150,8 @@ class _MomentTally:
 
     def _coded(self, chunk: Chunk) -> CodedRows:
         """Make rows of a chunk."""
-        vectors = self.vectors
-        if isinstance(vectors, CodedVectors):
-            return vectors.coded(chunk)
-        return CodedRows(vectors.block(chunk), ())
+        coded: CodedRows | None = getattr(self.vectors, "coded", lambda _: None)(chunk)
+        return CodedRows(self.vectors.block(chunk), ()) if coded is None else coded
 
     def _labels(self, start: int, chunk: Chunk, rows: int) -> Ints | None:
         if self.coins is None:

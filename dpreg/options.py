@@ -11,7 +11,7 @@ The types of arguments that calls of every kind name in their signatures.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from fractions import Fraction
@@ -59,7 +59,9 @@ class Options:
 
     def given(self) -> dict[str, Any]:
         """Return the options that differ from their defaults."""
-        return {name: value for name, value, usual in _values(self) if not _same(value, usual)}
+        usual = _defaults(type(self)).items()
+        values = ((name, getattr(self, name), own) for name, own in usual)
+        return {name: value for name, value, own in values if not _same(value, own)}
 
     def told(self) -> dict[str, Any]:
         """Return the name and the given options, as a mapping that stands for the object."""
@@ -291,11 +293,6 @@ _USUAL: Final[Mapping[str, Mapping[str, str]]] = {
 """Methods and families that a call takes by default, where these are not "auto" and none."""
 
 
-def _values(options: Options) -> Iterator[tuple[str, Any, Any]]:
-    for one in fields(options):  # type: ignore[arg-type]
-        yield one.name, getattr(options, one.name), one.default
-
-
 def _same(value: object, usual: object) -> bool:
     """Whether an option has its default; what is no plain value never has, whatever its ==."""
     plain = value is None or isinstance(value, bool | int | float | str)
@@ -318,7 +315,7 @@ def unpacked(call: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(value, Mapping):
             value = _made(value, argument, kinds)
         if isinstance(value, Options):
-            told |= {name: own for name, own, _ in _values(value)}
+            told |= {name: getattr(value, name) for name in _defaults(type(value))}
             told[argument] = _NAMES.get(type(value))
     return told
 

@@ -33,37 +33,29 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 _MEANT: Final[Mapping[str, tuple[str, ...]]] = {
-    "epsilon": ("eps",),
-    "seed": ("unsafe_seed", "seed"),
-    "random_state": ("unsafe_seed", "seed"),
-    "rng": ("unsafe_seed", "seed"),
-    "df": ("data",),
-    "id": ("person",),
-    "ledger": ("budget",),
-    "groupby": ("by",),
-    "quantiles": ("q",),
-    "subset": ("where",),
-    "query": ("where",),
-    "filter": ("where",),
-    "vcov": ("cov_type",),
-    "lower": ("bounds",),
-    "upper": ("bounds",),
+    "eps": ("epsilon",),
+    "unsafe_seed": ("seed", "random_state", "rng"),
+    "seed": ("random_state", "rng"),
+    "data": ("df",),
+    "person": ("id",),
+    "budget": ("ledger",),
+    "by": ("groupby",),
+    "q": ("quantiles",),
+    "where": ("subset", "query", "filter"),
+    "cov_type": ("vcov",),
+    "bounds": ("lower", "upper"),
 }
-"""Other libraries' names of arguments, and those that stand for them here."""
-_NO_ROW_ERRORS: Final = (
-    "standard errors of another kind are sums over the rows' residuals, which are not released; "
-    "those that are count sampling and the noise"
-)
+"""Arguments, and other libraries' names of them."""
 _NOT_HERE: Final[Mapping[str, str]] = {
     "weights": "all rows count alike here; dp_ols takes weights",
     "offset": "dp_ols, and dp_glm and dp_select with a family, take an offset",
     "alpha": "levels of intervals are chosen when they are read, as in conf_int(alpha=0.05)",
     "missing": "a row with a missing value is left out",
-    "cov_type": _NO_ROW_ERRORS,
-    "cov_kwds": _NO_ROW_ERRORS,
-    "vcov": _NO_ROW_ERRORS,
-    "robust": _NO_ROW_ERRORS,
-    "cluster": _NO_ROW_ERRORS,
+    **dict.fromkeys(
+        ("cov_type", "cov_kwds", "vcov", "robust", "cluster"),
+        "standard errors of another kind are sums over the rows' residuals, which are not "
+        "released; those that are count sampling and the noise",
+    ),
 }
 """Arguments that calls do not have, and why."""
 
@@ -77,8 +69,7 @@ def refuse_unknown(call: str, known: Collection[str], given: Iterable[str]) -> N
         if name in known:
             continue
         head = f"{call}() has no argument {shown(printable(name))}"
-        meant = [one for one in _MEANT.get(name, ()) if one in known]
-        if meant:
+        if meant := [one for one, names in _MEANT.items() if one in known and name in names]:
             seeded = "; results with it can be repeated and are not private"
             raise UnknownArgument(
                 f"{head}; did you mean {meant[0]!r}?{seeded if meant[0] == 'unsafe_seed' else ''}"

@@ -57,9 +57,8 @@ def threads(most: int) -> int:
         if not (told.isascii() and told.isdigit() and 1 <= int(told) <= 1024):
             raise ArgumentError("DPREG_THREADS must be a whole number from 1 to 1024.")
         return int(told)
-    if hasattr(os, "sched_getaffinity"):
-        return max(1, min(len(os.sched_getaffinity(0)), most))
-    return max(1, min(os.cpu_count() or 1, most))
+    own = hasattr(os, "sched_getaffinity")
+    return max(1, min(len(os.sched_getaffinity(0)) if own else os.cpu_count() or 1, most))
 
 
 class _Silence:

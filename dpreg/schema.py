@@ -125,6 +125,17 @@ class Skeleton:
         return self.to_python()
 
 
+def misspelt(declared: Mapping[str, ColumnType], names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield declared names that a table lacks and that are spelt nearly like one nobody declares.
+
+    Each comes with the sentence that says so.
+    """
+    undeclared = [name for name in names if name not in declared]
+    for name in declared:
+        if name not in names and (near := did_you_mean(name, undeclared, "")):
+            yield name, f"the table has no column {name!r}{near}"
+
+
 def contradictions(
     declared: Mapping[str, ColumnType], kinds: Sequence[tuple[str, Kind]]
 ) -> tuple[str, ...]:
@@ -139,11 +150,7 @@ def contradictions(
     kinds : sequence of (str, Kind)
         As `Skeleton` has them.
     """
-    known = dict(kinds)
-    found = []
-    for name in declared:
-        if name not in known and (near := did_you_mean(name, known.keys() - declared.keys(), "")):
-            found.append(f"the table has no column {name!r}{near}")
+    found = [told for _, told in misspelt(declared, [name for name, _ in kinds])]
     for name, kind in kinds:
         if name not in declared:
             continue

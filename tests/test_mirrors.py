@@ -60,4 +60,4 @@ def test_the_sentence_is_read() -> None:
 
 
 def test_imports_are_read() -> None:
-    assert {"dpreg.errors", "dpreg.errors.ArgumentError"} <= imported("choice")
+    assert {"dpreg.errors", "dpreg.errors.ArgumentError"} <= imported("estimation")

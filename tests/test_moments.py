@@ -9,6 +9,7 @@ from itertools import repeat
 
 import numpy as np
 import pytest
+from oracles.l1_ball import times
 
 from dpreg import moments as room
 from dpreg.errors import ArgumentError
@@ -67,7 +68,7 @@ THREADS = """
 import hashlib, numpy as np
 from dpreg.moments import accumulate
 z = np.random.default_rng(5).uniform(-1, 1, (60_000, 15))
-print(hashlib.sha256(repr(accumulate([z], 15)).encode()).hexdigest())
+print(hashlib.sha256(repr(tuple(accumulate([z], 15).cells)).encode()).hexdigest())
 """
 
 
@@ -79,7 +80,7 @@ def test_same_for_every_number_of_threads(threads):
         [sys.executable, "-c", THREADS], env=environment, capture_output=True, text=True, check=True
     )
     z = np.random.default_rng(5).uniform(-1, 1, (60_000, 15))
-    here = hashlib.sha256(repr(accumulate([z], 15)).encode()).hexdigest()
+    here = hashlib.sha256(repr(tuple(accumulate([z], 15).cells)).encode()).hexdigest()
     assert ran.stdout.strip() == here
 
 
@@ -132,24 +133,19 @@ def test_hundred_million_rows_by_adding_equal_chunks():
     z = sample(8000, 4)
     once = accumulate([z], 4)
     chunk = accumulate(repeat(z, 125), 4)  # a million rows, summed
-    assert chunk == once * 125
-    total = sum(repeat(chunk, 100), Moments.zero(4))
+    assert chunk == times(once, 125)
+    total = sum(repeat(chunk, 100), accumulate([], 4))
     assert total.rows == 10**8
-    assert total == 12_500 * once
+    assert total == times(once, 12_500)
     assert total.cells == tuple(tuple(12_500 * c for c in row) for row in exact(z))
 
 
 def test_moments_are_values():
     z = sample(20, 3)
     whole, empty = accumulate([z], 3), accumulate([], 3)
-    assert empty == Moments.zero(3) == accumulate([np.empty((0, 3))], 3)
+    assert empty == accumulate([np.empty((0, 3))], 3)
     assert whole + empty == whole
     assert accumulate([z[:7]], 3) + accumulate([z[7:]], 3) == whole
-    assert whole.gram([2, 0]) == (
-        (whole.cells[2][2], whole.cells[2][0]),
-        (whole.cells[0][2], whole.cells[0][0]),
-    )
-    assert whole.cross([1]) == (whole.cells[1][2],)
     np.testing.assert_allclose(whole.as_float(), z.T @ z, rtol=0, atol=1e-4)
     assert whole.as_float()[0, 0] == 20.0
     assert all(type(c) is int for row in whole.cells for c in row)
@@ -159,7 +155,7 @@ def test_shapes_that_do_not_fit_are_refused():
     with pytest.raises(AssertionError):
         accumulate([np.zeros((4, 2))], 3)
     with pytest.raises(ArgumentError, match="do not add"):
-        Moments.zero(2) + Moments.zero(3)
+        accumulate([], 2) + accumulate([], 3)
 
 
 # ---- groups of rows ----
@@ -177,14 +173,14 @@ def test_groups_are_exact_and_add_up():
     rows, marks = np.concatenate(blocks), np.concatenate(labels)
     for group, found in enumerate(groups):
         assert found == accumulate([rows[marks == group]], 4)
-    assert sum(groups, Moments.zero(4)) == accumulate(blocks, 4)
+    assert sum(groups, accumulate([], 4)) == accumulate(blocks, 4)
 
 
 def test_an_empty_group_has_zero_moments():
     block = np.ones((3, 4))
     groups = accumulate_groups([(block, np.array([2, 2, 2]))], 4, 4)
     assert [group.rows for group in groups] == [0, 0, 3, 0]
-    assert groups[0] == Moments.zero(4)
+    assert groups[0] == accumulate([], 4)
 
 
 def test_groups_flush_before_int64_is_full(monkeypatch):

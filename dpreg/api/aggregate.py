@@ -43,9 +43,8 @@ from dpreg.api.inputs import Bought, Choices, estimate_fields, group_codes, grou
 from dpreg.arrays import Floats, Ints, Places
 from dpreg.columns import Boolean, Categorical, ColumnType, Unbounded
 from dpreg.errors import ArgumentError
-from dpreg.estimation import blocks as aggregate
-from dpreg.estimation.blocks import Estimator, Limits, Rows
-from dpreg.estimation.histogram import count_noise
+from dpreg.estimation import blocks
+from dpreg.estimation.blocks import Estimator, Limits
 from dpreg.estimation.sums import Estimate
 from dpreg.formula.where import Where, where_of
 from dpreg.options import Amount, Bounds, Table
@@ -55,7 +54,6 @@ from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.mechanisms.coins import block_seeds
 from dpreg.privacy.noise import VectorNoise
 from dpreg.request import Arguments, checked, choice, count, defaults_of, optional, positive, truth
-from dpreg.results.claim import PrivacyClaim
 from dpreg.results.classic import ClassicResults
 from dpreg.results.notes import worded
 from dpreg.schema import Schema
@@ -76,7 +74,7 @@ class BlockTable:
 
     Attributes
     ----------
-    held : Rows or None
+    held : DataFrame, Series, array, list or None
         The rows, once they are here.
     reader : Reader or None
         Of a table.
@@ -94,7 +92,7 @@ class BlockTable:
         Of the persons whose rows they are, where that is known.
     """
 
-    held: Rows | None = None
+    held: Any = None
     reader: Reader | None = None
     columns: Mapping[str, ColumnType] = field(default_factory=dict)
     by: str | None = None
@@ -103,13 +101,6 @@ class BlockTable:
     one: bool = False
     labels: Ints = field(init=False)
     coins: Floats | None = field(init=False, default=None)
-
-    def __post_init__(self) -> None:
-        """Check that the columns can be read."""
-        self.labels = np.zeros(0 if self.held is None else self.held.count, dtype=np.int64)
-        if self.reader is not None:
-            self.reader.settle(self.columns)
-            self.reader.require(1)
 
     @property
     def by_person(self) -> bool:
@@ -121,23 +112,18 @@ class BlockTable:
         """Number of groups; 1 without a column."""
         return max(len(self.groups), 1)
 
-    @property
-    def rows(self) -> Rows:
-        """The rows, once they are here."""
-        assert self.held is not None
-        return self.held
-
     def count(self) -> int | None:
         """Count the rows before they are read; None where only reading them tells."""
         if self.reader is None:
-            return self.rows.count
+            return len(self.held)
         source = self.reader.source
         return None if source.rows is None and not source.rereadable else self.reader.rows
 
     def read(self) -> int:
         """Have the rows here, and return their number."""
         if self.reader is None:
-            return self.rows.count
+            self.labels = np.zeros(len(self.held), dtype=np.int64)
+            return len(self.held)
         # A first part even where there is one more: a chunk may be a view of the caller's table.
         coded = {name: isinstance(how, Categorical) for name, how in self.columns.items()}
         parts = {n: [np.zeros(0, np.int32 if own else np.float64)] for n, own in coded.items()}
@@ -153,7 +139,7 @@ class BlockTable:
         frame = pd.DataFrame(
             {name: _column(self.columns[name], own) for name, own in cells.items()}
         )
-        self.held = aggregate.rows_of(frame.iloc[:, 0] if self.one else frame)
+        self.held = frame.iloc[:, 0] if self.one else frame
         if self.by_person:
             self.coins = np.concatenate(coins)
         self.labels = np.zeros(len(frame), dtype=np.int64)
@@ -209,7 +195,13 @@ def block_table(
     if by is not None and not isinstance(by, str):
         raise ArgumentError("by must be the name of a column of the data.")
     if isinstance(data, np.ndarray | list | pd.Series):
-        _check_without_columns(by, persons, where)
+        for name, given in (("by", by), ("person", persons)):
+            if given is not None:
+                raise ArgumentError(
+                    f"{name} must be the name of a column of a DataFrame, mapping or table."
+                )
+        if where is not None:
+            raise ArgumentError("where tests columns of a DataFrame, mapping or table.")
     if isinstance(data, np.ndarray | list):
         if declared:
             raise ArgumentError(
@@ -217,11 +209,13 @@ def block_table(
                 "rows without columns, and schema declares columns: leave schema out; or give a "
                 "DataFrame or mapping, or for several files a glob, a folder, or a tuple of paths."
             )
-        return BlockTable(held=aggregate.rows_of(data))
+        return BlockTable(
+            held=data if isinstance(data, list) else blocks.numbers_of(np.asarray(data))
+        )
     if isinstance(data, pd.Series):
         name = data.name if isinstance(data.name, str) else "x"
-        held = Reader(mapping_source({name: data}), progress)
-        return BlockTable(reader=held, columns={name: declared.get(name, Unbounded())}, one=True)
+        reader = Reader(mapping_source({name: data}), progress)
+        return _settled(reader, {name: declared.get(name, Unbounded())}, one=True)
     spread = type(data).__module__.partition(".")[0] in _CLUSTERS
     source = None if spread else as_source(data)
     if not isinstance(source, LocalSource):
@@ -246,18 +240,14 @@ def block_table(
         find_column(source.names, next(iter(declared)))
     reader = Reader(source, progress, persons)
     levels = () if by is None else grouping(by, declared)[1]
-    return BlockTable(reader=reader, columns=columns, by=by, groups=levels, where=test)
+    return _settled(reader, columns, by=by, groups=levels, where=test)
 
 
-def _check_without_columns(by: object, persons: object, where: object) -> None:
-    """Refuse what names columns of rows that have none."""
-    for name, given in (("by", by), ("person", persons)):
-        if given is not None:
-            raise ArgumentError(
-                f"{name} must be the name of a column of a DataFrame, mapping or table."
-            )
-    if where is not None:
-        raise ArgumentError("where tests columns of a DataFrame, mapping or table.")
+def _settled(reader: Reader, columns: Mapping[str, ColumnType], **told: Any) -> BlockTable:
+    """Check that the columns can be read."""
+    reader.settle(columns)
+    reader.require(1)
+    return BlockTable(reader=reader, columns=columns, **told)
 
 
 _COUNT_SHARE: Final = Fraction(1, 50)
@@ -280,9 +270,9 @@ _NO_SPREAD: Final = 1e-3
 """Spread of block values, as a part of half the bounds' width, that is next to nothing."""
 
 
-def _blocks_of(blocks: object, name: str) -> int:
+def _blocks_of(value: object, name: str) -> int:
     """Return a number of blocks."""
-    if (number := count(blocks, name)) > _MOST_BLOCKS:
+    if (number := count(value, name)) > _MOST_BLOCKS:
         raise ArgumentError(f"{name} must be at most {_MOST_BLOCKS:,}.")
     return number
 
@@ -324,7 +314,7 @@ class Aggregate(Choices):
     limits : Limits
     """
 
-    aggregation: str = checked(choice, aggregate.AGGREGATES)
+    aggregation: str = checked(choice, blocks.AGGREGATES)
     blocks: int | None = checked(optional, _blocks_of)
     correct_bias: bool = checked(truth)
     timeout: float | None = checked(optional, _seconds)
@@ -340,7 +330,7 @@ class Aggregate(Choices):
     @classmethod
     def settled(cls, told: dict[str, Any], call: Arguments) -> dict[str, Any]:
         """Name the numbers that the estimator returns, by their bounds."""
-        told["names"], told["limits"] = aggregate.limits_of(call["bounds"])
+        told["names"], told["limits"] = blocks.limits_of(call["bounds"])
         return told
 
     def steps(
@@ -378,25 +368,17 @@ class Aggregate(Choices):
                 "person needs a table whose rows dpreg reads itself: leave it out here, and say by "
                 "contributions how many rows one person may own."
             )
-        changes = aggregate.block_changes(self.protection, lines, grouped=table.by is not None)
+        changes = blocks.block_changes(self.protection, lines, grouped=table.by is not None)
         whole, account = self.budget.eps, self.account()
         counted = None
         if self.blocks is None and not self.n_is_public:
             share = Budget(whole * _COUNT_SHARE)
-            counted = Bought.of(
-                account,
-                "number of rows",
-                count_noise(
-                    1, cost=share, protection=self.protection, noise="laplace", single=True
-                ),
-            )
+            counted = Bought.counts(account, "number of rows", 1, share, single=True)
             _check_count(counted.noise)
         most = Budget(whole - account.total.eps, self.budget.delta)
-        public = aggregate.Averaging.planned(
-            len(self.names), lines, most, changes, self.noise
-        ).noise
+        _, public = blocks.plan_averages(len(self.names), lines, most, changes, self.noise)
         if self.aggregation == "winsorized":
-            aggregate.check_window(len(self.names), changes, most.eps)
+            blocks.check_window(len(self.names), changes, most.eps)
         if self.blocks is not None and self.n_is_public:
             self._check_blocks(table.count(), lines)
         average = account.joint(
@@ -408,17 +390,17 @@ class Aggregate(Choices):
         if self.n_is_public:
             self._check_blocks(rows, lines)
         each = whole / (len(self.names) * changes.after.contributions)
-        known = rows + (0 if counted is None else counted.draw(1)[0])
-        size = self.blocks or aggregate.default_blocks(max(known, 1) // lines, each)
+        known = rows + (0 if counted is None else counted.noise.draw(1, counted.part)[0])
+        size = self.blocks or blocks.default_blocks(max(known, 1) // lines, each)
         size = min(size, _MOST_BLOCKS)  # noise has no largest value
         windows: tuple[Part, ...] | None = None
         if self.aggregation == "winsorized" or (
-            self.aggregation == "auto" and aggregate.window_pays(size, each)
+            self.aggregation == "auto" and blocks.window_pays(size, each)
         ):
-            share = Budget(whole * aggregate.window_share(size, each))
+            share = Budget(whole * blocks.window_share(size, each))
             part = account.release(average, "window of block values", "permute-and-flip", share)
             windows = part.across(lines)
-        averaging = aggregate.Averaging.planned(
+        planned = blocks.plan_averages(
             len(self.names), lines, average.left, changes, public.mechanism
         )
         averages = average.rest().across(lines)
@@ -427,29 +409,25 @@ class Aggregate(Choices):
         for line in range(lines):
             members = np.flatnonzero(labels == line)
             mine = None if coins is None else coins[members]
-            parts = aggregate.draw_blocks(members.size, size, account.rng, mine)
+            parts = blocks.draw_blocks(members.size, size, account.rng, mine)
             seeds = block_seeds(size, rng=account.rng)
             values = yield Blocks([members[part] for part in parts], seeds)
             within = self.limits
             if windows is not None:
-                within = aggregate.window(values, self.limits, part=windows[line], changes=changes)
-            estimates += averaging.release(within.clip(values), within, averages[line])
+                within = blocks.window(values, self.limits, part=windows[line], changes=changes)
+            estimates += blocks.release_averages(
+                within.clip(values), within, planned, averages[line]
+            )
         pairs = zip(self.limits.lower, self.limits.upper, strict=True)
         parted = table.by is not None or table.where is not None
         bounds = dict(zip(self.names, pairs, strict=True))
         return ClassicResults(
             statistic="sample and aggregate",
             names=self.names,
-            by=table.by,
-            groups=table.groups,
-            nobs=rows if self.n_is_public else None,
             passes=1 if table.reader is None else table.reader.passes,
             blocks=size,
             **estimate_fields(estimates, bounds),
-            noise=averaging.noise.mechanism,
-            eps=self.budget.eps,
-            delta=self.budget.delta,
-            claim=PrivacyClaim.of(account),
+            **self.fields(account, table.by, table.groups, rows, public.mechanism),
             notes=(
                 *self._failing(estimates, size),
                 worded("bias"),
@@ -484,13 +462,8 @@ class Aggregate(Choices):
 
     def _empty_blocks(self, grouped: bool, known: int, counted: Bought | None) -> tuple[str, ...]:
         """Say, from arguments and the released number of rows, that blocks may be empty."""
-        if self.n_is_public:
-            doubtful = False
-        elif counted is None:
-            doubtful = True
-        else:
-            doubtful = known < _DOUBT * math.sqrt(counted.noise.variance)
-        if not (grouped or doubtful):
+        doubtful = counted is None or known < _DOUBT * math.sqrt(counted.noise.variance)
+        if not grouped and (self.n_is_public or not doubtful):
             return ()
         where = "in a group of few rows" if grouped else "unless rows are many times the blocks"
         return (worded("empty-blocks", where=where),)
@@ -522,9 +495,9 @@ def _aggregate(call: Arguments) -> ClassicResults:
     steps = asked.steps(table, call["budget"])
     blocks_of = next(steps)
     while True:
-        values = aggregate.block_values(
+        values = blocks.block_values(
             estimator,
-            table.rows,
+            table.held,
             blocks_of.rows,
             asked.limits,
             correct_bias=asked.correct_bias,

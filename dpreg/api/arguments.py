@@ -125,14 +125,14 @@ def page_of(call: Callable[..., Any], others: type) -> str:
     title, returns = "Parameters\n----------\n", "\n\nReturns\n"
     head, _, rest = (inspect.getdoc(call) or "").partition(title)
     own, _, tail = rest.partition(returns)
-    told = _paragraphs(own)
+    told = paragraphs(own)
     for shared in (others, Every):
-        for name, paragraph in _paragraphs(inspect.getdoc(shared) or "").items():
+        for name, paragraph in paragraphs(inspect.getdoc(shared) or "").items():
             told.setdefault(name, paragraph)
     return head + title + "\n".join(dict.fromkeys(told.values())) + returns + tail
 
 
-def _paragraphs(section: str) -> dict[str, str]:
+def paragraphs(section: str) -> dict[str, str]:
     """Return each argument's paragraph; arguments may share one."""
     found = [part for part in re.split(r"\n(?=\S)", section) if " : " in part.partition("\n")[0]]
     return {name: part.rstrip() for part in found for name in part.partition(" : ")[0].split(", ")}

@@ -36,7 +36,7 @@ from dpreg.sources import Integers
 def _mean(call: Arguments) -> ClassicResults:
     columns = inputs.columns_of(call, Choices.of(call))
     released, fields = _sums(columns, 2, call["budget"], "mean")
-    rows, bounds = columns.public_rows, columns.pairs
+    rows, bounds = columns.public_rows, [*columns.bounds.values()]
     estimates = [one for line in released for one in sums.mean_estimates(line, bounds, rows)]
     told = inputs.estimate_fields(estimates, columns.bounds)
     return ClassicResults(statistic="mean", names=columns.names, **told, **fields)
@@ -55,20 +55,19 @@ def _suffstats(call: Arguments) -> ClassicResults:
                 f"bounds of {name!r} reach outside the support of family={family!r}, "
                 f"[{chosen.lowest:g}, {chosen.highest:g}]."
             )
-    if family == "bernoulli" and any(pair != (0.0, 1.0) for pair in columns.pairs):
+    if family == "bernoulli" and any(pair != (0.0, 1.0) for pair in columns.bounds.values()):
         raise ArgumentError('family="bernoulli" needs bounds=(0, 1).')
     released, fields = _sums(columns, chosen.degree, call["budget"], f"{family} statistics")
-    rows, bounds = columns.public_rows, columns.pairs
+    rows, bounds = columns.public_rows, [*columns.bounds.values()]
     estimates = [e for line in released for e in sums.family_estimates(family, line, bounds, rows)]
-    several = columns.names if len(columns.names) > 1 else ()
     statistics = ("n", "sum x", "sum x^2")[: 1 + chosen.degree]
     return ClassicResults(
         statistic=family,
-        names=_spread_names(several, chosen.parameters),
+        names=_named(columns, chosen.parameters),
         sufficient=np.array(
             [v for line in released for v in sums.sufficient_statistics(line, bounds)]
         ),
-        sufficient_names=_spread_names(several, statistics),
+        sufficient_names=_named(columns, statistics),
         **inputs.estimate_fields(estimates, columns.bounds),
         **fields,
     )
@@ -94,7 +93,7 @@ def _sums(
     account.charge(budget, f"{step}: {', '.join(columns.names)}")
     tally = partial(_summed, columns.bounds, columns.lines)
     exact = columns.total(tally, step).reshape(columns.lines, -1)
-    rows = columns.rows if columns.complete else None
+    rows = columns.reader.rows if columns.complete else None
     released = sums.release(exact, coding, fitted, part=part, rows=rows)
     counts = None if columns.complete else np.array([line.count for line in released])
     return released, {"counts": counts, **columns.fields(account, fitted.mechanism)}
@@ -109,10 +108,10 @@ def _summed(bounds: Mapping[str, inputs.Pair], groups: int, grouped: inputs.Grou
     return sums.accumulate(rows, len(bounds), groups).ravel()
 
 
-def _spread_names(columns: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    if not columns:
-        return tuple(names)
-    return tuple(f"{column}: {name}" for column in columns for name in names)
+def _named(columns: Columns, names: Sequence[str]) -> tuple[str, ...]:
+    """Name some numbers of each column."""
+    heads = [f"{column}: " for column in columns.names] if len(columns.names) > 1 else [""]
+    return tuple(head + name for head in heads for name in names)
 
 
 @recorded(_mean, OfColumns)
@@ -269,7 +268,7 @@ def _quantile(call: Arguments) -> ClassicResults:
     for line in range(columns.lines):
         for name in columns.names:
             cell = counted[name][line]
-            number = float(columns.rows) if columns.complete else float(cell.sum())
+            number = float(columns.reader.rows) if columns.complete else float(cell.sum())
             if counting is not None:
                 noise, its = counting
                 number += noise.draw(1, its[name][line])[0]
@@ -289,11 +288,7 @@ def _quantile(call: Arguments) -> ClassicResults:
             ]
     return ClassicResults(
         statistic="quantile",
-        names=tuple(
-            label if len(columns.names) == 1 else f"{name}: {label}"
-            for name in columns.names
-            for label in request.labels
-        ),
+        names=_named(columns, request.labels),
         lower=np.array([one.lower for one in found]),
         upper=np.array([one.upper for one in found]),
         alpha=request.alpha,

@@ -19,7 +19,7 @@ from typing import Any, Final, Literal, ParamSpec, TypeAlias, TypeVar
 import numpy as np
 
 from dpreg.api.arguments import page_of, signature_of
-from dpreg.errors import ArgumentError, DataError, SchemaError, did_you_mean
+from dpreg.errors import ArgumentError, DataError, SchemaError
 from dpreg.formula import bounds
 from dpreg.formula.design import Design, undeclared
 from dpreg.formula.where import where_of
@@ -42,7 +42,7 @@ from dpreg.results.claim import LedgerPosition, PrivacyClaim, ReleaseRecord, min
 from dpreg.results.notes import worded
 from dpreg.results.regression import RegressionResults
 from dpreg.running import restore_interrupts
-from dpreg.schema import Schema
+from dpreg.schema import Schema, misspelt
 from dpreg.selection.draws import noisy_rows
 from dpreg.sources import Source, as_source
 from dpreg.sources.persons import Persons
@@ -91,12 +91,7 @@ def recorded(
             with kept() as receipt, np.errstate(all=_NUMERICAL):
                 result = answer(defaults | told)
             _log.info("%s finished", call.__name__)
-            record = ReleaseRecord(
-                call=call.__name__,
-                when=charged_at(receipt, started),
-                arguments=public_arguments(told),
-                ledger=position(receipt),
-            )
+            record = record_of(call.__name__, told, receipt, started)
             noted = {"notes": (*notes, *result.notes)} if notes else {}
             found: _Result = replace(result, record=record, **noted)
             return found
@@ -113,25 +108,29 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def charged_at(receipt: Receipt, started: datetime) -> str:
-    """Return the time that a record tells: of the last charge, or of the start without one."""
-    return minute(datetime.fromisoformat(receipt[-1][1].when) if receipt else started)
+def record_of(
+    call: str, told: Mapping[str, Any], receipt: Receipt, started: datetime
+) -> ReleaseRecord:
+    """Write down a call by its public arguments, and where its last charge stands.
 
-
-def position(receipt: Receipt) -> LedgerPosition | None:
-    """Return where the last charge of a call stands, None where there was none."""
-    if not receipt:
-        return None
-    facts, line = receipt[-1]
-    cap, spent = facts.caps.total, line.spent
-    return LedgerPosition(
-        ledger=facts.identity,
-        entry=line.number,
-        head=str(line.position),
-        cap_eps=decimal_string(cap.eps),
-        cap_delta=decimal_string(cap.delta),
-        spent_eps=decimal_string(spent.eps),
-        spent_delta=decimal_string(spent.delta),
+    Its time is that of the charge, or of the start without one.
+    """
+    when, position = started, None
+    if receipt:
+        facts, line = receipt[-1]
+        when = datetime.fromisoformat(line.when)
+        cap, spent = facts.caps.total, line.spent
+        position = LedgerPosition(
+            ledger=facts.identity,
+            entry=line.number,
+            head=str(line.position),
+            cap_eps=decimal_string(cap.eps),
+            cap_delta=decimal_string(cap.delta),
+            spent_eps=decimal_string(spent.eps),
+            spent_delta=decimal_string(spent.delta),
+        )
+    return ReleaseRecord(
+        call=call, when=minute(when), arguments=public_arguments(told), ledger=position
     )
 
 
@@ -175,63 +174,56 @@ def _plain(value: Any) -> Any:
     raise TypeError
 
 
-@dataclass(frozen=True, slots=True)
-class CallFacts:
-    """Public facts of the call that a result repeats.
+Facts: TypeAlias = dict[str, Any]
+"""Fields of a result that repeat public facts of its call."""
 
-    Attributes
+
+def facts_of(
+    request: Request,
+    design: Design,
+    unbounded: tuple[str, ...],
+    account: Account,
+    rows: int | None,
+    passes: int,
+    *,
+    whole: bool = False,
+) -> Facts:
+    """Return what every result of a formula repeats, once all is drawn.
+
+    Parameters
     ----------
-    formula : str
-        The formula of the fitted model.
-    fit : {"fixed", "split", "share", "fresh", "same"}
-    budget : Budget
-        As typed in the call.
+    request, design, unbounded, account
     rows : int or None
         n where it is public, all rows of the table.
     passes : int
         How often the rows were gone through.
-    bounds : mapping of str to str
-        Column to "schema" or "private".
-    account : Account
-    notes : tuple of str
     whole : bool
         Whether all rows of a person count; see `PrivacyClaim`.
     """
-
-    formula: str
-    fit: str
-    budget: Budget
-    rows: int | None
-    passes: int
-    bounds: Mapping[str, str]
-    account: Account
-    notes: tuple[str, ...] = ()
-    whole: bool = False
+    return {
+        "schema": design.schema.to_dict(),
+        "bounds": bounds.bounds_sources(design.needed, unbounded),
+        "clip": design.clip,
+        "center": design.center,
+        "nobs": rows,
+        "passes": passes,
+        "eps": request.budget.eps,
+        "delta": request.budget.delta,
+        "claim": PrivacyClaim.of(account, whole=whole),
+    }
 
 
 def released(
-    kind: type[_Fit], design: Design, columns: Sequence[int], facts: CallFacts, **fitted: Any
+    kind: type[_Fit], design: Design, columns: Sequence[int], facts: Facts, **fitted: Any
 ) -> _Fit:
     """Make a result of what was fitted and of the public facts that every fit repeats."""
     public = {
-        "formula": facts.formula,
         "design_formula": design.formula,
-        "schema": design.schema.to_dict(),
         "endog_names": design.response.name,
         "exog_names": tuple(design.columns[j].name for j in columns),
         "column_widths": np.array([design.columns[j].width for j in columns]),
-        "fit": facts.fit,
-        "nobs": facts.rows if facts.fit != "split" else None,
-        "eps": facts.budget.eps,
-        "delta": facts.budget.delta,
-        "clip": design.clip,
-        "center": design.center,
-        "bounds": facts.bounds,
-        "passes": facts.passes,
-        "claim": PrivacyClaim.of(facts.account, whole=facts.whole),
-        "notes": facts.notes,
     }
-    return kind(**(public | fitted))
+    return kind(**(facts | public | fitted))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,6 +314,11 @@ class Context:
         budget = self.request.budget
         return Budget(budget.eps * (1 - self.counted) * (1 - self.share), budget.delta)
 
+    @property
+    def rows(self) -> int | None:
+        """How many rows there are, once they were read, where that is public."""
+        return self.reader.rows if self.request.protection.n_is_public else None
+
     def bounds(self, account: Account) -> Mapping[str, Part]:
         """Open the lines of the bounds that are bought."""
         return bounds.open_bounds(account, self.unbounded, self.share)
@@ -332,19 +329,19 @@ class Context:
         return self.trial if bounded is self.schema else self.build(bounded)
 
     def facts(
-        self, design: Design, account: Account, reader: Reader, notes: tuple[str, ...] = ()
-    ) -> CallFacts:
-        """Return what results repeat, once the rows were read."""
-        request, public = self.request, account.protection.n_is_public
-        return CallFacts(
-            formula=request.formula,
-            fit="fixed",
-            budget=request.budget,
-            rows=reader.rows if public else None,
-            passes=reader.passes,
-            bounds=bounds.bounds_sources(design.needed, self.unbounded),
-            account=account,
-            notes=(*notes, *request.remarks),
+        self,
+        design: Design,
+        account: Account,
+        reader: Reader,
+        notes: tuple[str, ...] = (),
+        *,
+        whole: bool = False,
+    ) -> Facts:
+        """Return what results of a fit repeat, once all is drawn."""
+        request = self.request
+        own = {"formula": request.formula, "fit": "fixed", "notes": (*notes, *request.remarks)}
+        return own | facts_of(
+            request, design, self.unbounded, account, self.rows, reader.passes, whole=whole
         )
 
 
@@ -476,12 +473,8 @@ def check_schema_names(schema: Schema, names: Sequence[str]) -> None:
     SchemaError
         If a key that no column has is spelt nearly like a column which no key declares.
     """
-    undeclared = [name for name in names if name not in schema]
-    for name in schema:
-        if name not in names and (near := did_you_mean(name, undeclared, "")):
-            raise SchemaError(
-                f"the schema declares {name!r}, and the table has no column {name!r}{near}"
-            )
+    for name, told in misspelt(schema, names):
+        raise SchemaError(f"the schema declares {name!r}, and {told}")
 
 
 def check_known_rows(reader: Reader, n_is_public: bool, *, columns: int | None = None) -> None:

@@ -17,7 +17,7 @@ from dpreg.api import inputs
 from dpreg.api.arguments import OfColumns
 from dpreg.api.context import recorded
 from dpreg.api.inputs import Bought, Choices, Columns
-from dpreg.columns import SIZES, Boolean, Categorical, fit
+from dpreg.columns import SIZES, fit
 from dpreg.errors import ArgumentError, shown
 from dpreg.estimation import histogram
 from dpreg.options import Amount, Bins, Cells, Table
@@ -66,13 +66,8 @@ def _binned(
 
 def fixed_bins(columns: Columns, bins: Any, edges: NDArray[np.float64] | None) -> Partition | None:
     """Return the bins that the caller or the schema gives; None where they are to be chosen."""
-    (name,) = columns.names
-    match columns.how[name]:
-        case Categorical(levels):
-            names = tuple(str(level) for level in levels)
-            return Partition(levels=names)
-        case Boolean():
-            return Partition(levels=("False", "True"))
+    if levels := inputs.level_names(columns.how[columns.names[0]]):
+        return Partition(levels=levels)
     if edges is not None:
         return Partition(edges)
     if isinstance(bins, str):
@@ -203,12 +198,12 @@ def _private_bins(
 
     `later` is the variance of the noise of the counts to come.
     """
-    width, rows = bought.noise, float(columns.rows)
+    width, rows = bought.noise, float(columns.reader.rows)
     if counted is not None:
-        rows = float(columns.rows + counted.draw(1)[0])
+        rows = float(columns.reader.rows + counted.noise.draw(1, counted.part)[0])
     fine = equal_bins(columns, histogram.fine_bins(max(rows, 1.0), width.eps))
     *counts, _ = columns.total(partial(_binned, columns.names[0], fine, 1, True), "bin width")
-    drawn = bought.draw(fine.size)
+    drawn = bought.noise.draw(fine.size, bought.part)
     noisy = np.array([float(c + z) for c, z in zip(counts, drawn, strict=True)])
     chosen = histogram.choose_bins(noisy, max(rows, 1.0), width.variance, later)
     return equal_bins(columns, chosen)

@@ -51,6 +51,20 @@ class Choices(Request):
         """Whether the number of rows is public."""
         return self.protection.n_is_public
 
+    def fields(
+        self, account: Account, by: str | None, groups: tuple[str, ...], rows: int, noise: str
+    ) -> dict[str, Any]:
+        """Return the fields that results of every classic call have, once all is drawn."""
+        return {
+            "by": by,
+            "groups": groups,
+            "nobs": rows if self.n_is_public else None,
+            "noise": noise,
+            "eps": self.budget.eps,
+            "delta": self.budget.delta,
+            "claim": PrivacyClaim.of(account),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Bought:
@@ -66,15 +80,19 @@ class Bought:
 
     @classmethod
     def counts(
-        cls, account: Account, step: str, cells: int, cost: Budget, noise: str | None = "laplace"
+        cls,
+        account: Account,
+        step: str,
+        cells: int,
+        cost: Budget,
+        noise: str | None = "laplace",
+        *,
+        single: bool = False,
     ) -> Bought:
         """Fit noise to some counts, and open its line."""
-        fitted = count_noise(cells, cost=cost, protection=account.protection, noise=noise)
+        who = account.protection
+        fitted = count_noise(cells, cost=cost, protection=who, noise=noise, single=single)
         return cls.of(account, step, fitted)
-
-    def draw(self, size: int) -> list[int]:
-        """Draw the noise of so many cells."""
-        return self.noise.draw(size, self.part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +107,7 @@ class Columns:
     how : mapping of str to ColumnType
         How each column is read, the grouping one included.
     bounds : mapping of str to (lo, hi)
-        Of `names` that are numbers.
+        Of `names` that are numbers, in their order.
     by : str or None
     groups : tuple of str
         Levels of `by` as text.
@@ -112,32 +130,14 @@ class Columns:
         return max(len(self.groups), 1)
 
     @property
-    def rows(self) -> int:
-        """Number of rows, private under add-remove."""
-        return self.reader.rows
-
-    @property
     def public_rows(self) -> int | None:
         """Number of rows, where it is public."""
-        return self.rows if self.choices.n_is_public else None
-
-    @property
-    def pairs(self) -> list[Pair]:
-        """The bounds, in the order of the columns."""
-        return [self.bounds[name] for name in self.names]
+        return self.reader.rows if self.choices.n_is_public else None
 
     def fields(self, account: Account, noise: str) -> dict[str, Any]:
-        """Return the fields that results of every classic call have, once all is drawn."""
-        return {
-            "by": self.by,
-            "groups": self.groups,
-            "nobs": self.public_rows,
-            "passes": self.reader.passes,
-            "noise": noise,
-            "eps": self.choices.budget.eps,
-            "delta": self.choices.budget.delta,
-            "claim": PrivacyClaim.of(account),
-        }
+        """Return the fields that results of every call of columns have, once all is drawn."""
+        told = self.choices.fields(account, self.by, self.groups, self.reader.rows, noise)
+        return told | {"passes": self.reader.passes}
 
     def total(self, count: Callable[[Grouped], Integers], what: str) -> Integers:
         """Make one pass; `count` sees rows with their groups, and is pickled as a tally is."""
@@ -190,13 +190,11 @@ def columns_of(call: Arguments, choices: Choices, *, levels_allowed: bool = Fals
         )
     reader, declared = open_table(choices, call, source)
     how = {name: _declared(name, bounds, declared, levels_allowed) for name in names}
-    pairs: dict[str, Pair] = {}
-    for name, one in how.items():
-        match one:
-            case Numeric(lo, hi):
-                pairs[name] = (lo, hi)
-            case Boolean():
-                pairs[name] = (0.0, 1.0)
+    pairs = {
+        name: (one.lo, one.hi) if isinstance(one, Numeric) else (0.0, 1.0)
+        for name, one in how.items()
+        if not isinstance(one, Categorical)
+    }
     groups: tuple[str, ...] = ()
     if by is not None:
         how[by], groups = grouping(by, declared)
@@ -275,13 +273,18 @@ def group_codes(codes: NDArray[Any]) -> NDArray[np.int64]:
     return np.where(np.isnan(codes), -1, codes).astype(np.int64)
 
 
+def level_names(how: ColumnType) -> tuple[str, ...]:
+    """Return the levels of a column as text; none of numbers."""
+    if isinstance(how, Categorical):
+        return tuple(map(str, how.levels))
+    return ("False", "True") if isinstance(how, Boolean) else ()
+
+
 def grouping(by: str, schema: Schema) -> tuple[ColumnType, tuple[str, ...]]:
     """Return how a grouping column is read, and its levels as text."""
     found = schema.get(by)
-    if isinstance(found, Categorical):
-        return found, tuple(str(level) for level in found.levels)
-    if isinstance(found, Boolean):
-        return found, ("False", "True")
+    if found is not None and (names := level_names(found)):
+        return found, names
     told = shown(by)
     raise ArgumentError(
         f'by={told} needs declared levels: add {told}: ["level", ...] to schema. Levels taken '
@@ -302,9 +305,6 @@ def estimate_fields(
     estimates: Sequence[Estimate], bounds: Mapping[str, Sequence[float]]
 ) -> dict[str, Any]:
     """Return the fields that estimates have."""
-    return {
-        "estimates": np.array([one.value for one in estimates]),
-        "sampling_errors": np.array([one.sampling for one in estimates]),
-        "privacy_errors": np.array([one.privacy for one in estimates]),
-        "bounds": {name: np.array(pair) for name, pair in bounds.items()},
-    }
+    told = np.array(estimates, dtype=np.float64).reshape(-1, 3).T.copy()
+    fields = dict(zip(("estimates", "sampling_errors", "privacy_errors"), told, strict=True))
+    return fields | {"bounds": {name: np.array(pair) for name, pair in bounds.items()}}

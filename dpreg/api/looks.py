@@ -8,20 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 
-from dpreg.api.context import (
-    CallFacts,
-    Context,
-    Opened,
-    Way,
-    exclusive_groups,
-    released,
-)
+from dpreg.api.context import Context, Facts, Opened, Way, exclusive_groups, released
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, DataError
 from dpreg.formula.design import Design
@@ -228,36 +221,42 @@ class Looks(Way):
         has : str
             How the table has them.
         """
-        context, reader, plan = self.context, self.context.reader, self.plan()
-        columns, once = plan.columns - 1, ""
+        context, reader = self.context, self.context.reader
+        auto, design = not (self.asked or self.model.alone), context.trial
+        if auto and not self.chooses and (wide := too_wide(design, context.cost)):
+            return wide
+        plan = self.plan()
+        columns, once, reason = plan.columns - 1, "", ""
         if reader.persons is not None and context.passes:
             # What was brought together for bounds are some rows of each person: looks bring all.
             reader.hold()
             if not reader.rereadable:
                 once = "the rows can be read once, and bounds have to be bought of them"
-        if once and (self.asked or self.model.alone):
+        if once and not auto:
             head = "data" if self.model.alone else 'method="adaptive"'
             raise DataError(f"{head}: {once}. Declare the bounds, or give a table that stays.")
-        if not (self.asked or self.model.alone):
+        if auto:
             if once:
-                return once
-            if reader.persons is None and not reader.rereadable:
-                return "the rows can be read once, and may not be held for looks"
-            if not columns:
-                return "there are no columns to look at"
-            if self.chooses and columns > _WIDE:
-                return f"looks at {columns:,} columns would take minutes"
-        short = ""
-        if rows is not None and not self.model.alone:
-            short = too_few(self.plan, context.cost, rows, has)
-        if short and self.asked:
+                reason = once
+            elif reader.persons is None and not reader.rereadable:
+                reason = "the rows can be read once, and may not be held for looks"
+            elif not columns:
+                reason = "there are no columns to look at"
+            elif self.chooses and columns > _WIDE:
+                reason = f"looks at {columns:,} columns would take minutes"
+        if not reason and rows is not None and not self.model.alone:
+            reason = too_few(self.plan, context.cost, rows, has)
+        if reason and self.asked:
             instead = "pcls" if self.chooses else "gram"
             raise ArgumentError(
-                f'method="adaptive": {short} Use method="{instead}", or a larger eps.'
+                f'method="adaptive": {reason} Use method="{instead}", or a larger eps.'
             )
-        if not short:
+        if not reason:
             reader.require(context.passes + plan.most)
-        return short
+        nearer = not self.chooses and self.noise is None and design.has_intercept
+        if reason and nearer and can_hold(reader) and reader.rereadable:
+            reason += ' method="objective" gives nearer coefficients, without intervals'
+        return reason
 
     def open(self, account: Account) -> Opened:
         """Open the lines of the bounds and of the looks."""
@@ -286,7 +285,7 @@ class Looks(Way):
         """Look at the rows, and fit all columns."""
         design, table = self.table(opened)
         seen = look(table, self.model.family(design))
-        facts = self.context.facts(design, account, table.reader, notes)
+        facts = self.context.facts(design, account, table.reader, notes, whole=table.plan.whole)
         return fitted(self.model, design, columns_of(self.model, design), seen, facts)
 
 
@@ -352,7 +351,7 @@ def fitted(
     design: Design,
     columns: Sequence[int],
     seen: Seen,
-    facts: CallFacts,
+    facts: Facts,
     *,
     places: Sequence[int] | None = None,
     among: Sequence[int] | None = None,
@@ -366,8 +365,7 @@ def fitted(
     columns : sequence of int
         The model's stored columns.
     seen : Seen
-    facts : CallFacts
-        After the rows were read.
+    facts : Facts
     places : sequence of int, optional
         Where they stand among those that were looked at; None: all were.
     among : sequence of int, optional
@@ -381,16 +379,16 @@ def fitted(
         model.results,
         design,
         columns,
-        replace(facts, whole=seen.plan.whole),
+        facts,
         **found.fields,
         **model.told(design, seen, found, 0 in columns),
         complete_rows=None if seen.plan.persons else seen.rows,
-        error_df=None if facts.rows is None else max(seen.rows - len(columns), 1.0),
+        error_df=None if facts["nobs"] is None else max(seen.rows - len(columns), 1.0),
         method="adaptive",
         noise=seen.plan.mechanism,
         noise_degrees=seen.plan.degrees,
         # Its own looks: after a choice those at the chosen columns, if there are any.
-        releases=() if facts.fit == "same" else written(seen)[facts.fit == "fresh" :],
+        releases=() if facts["fit"] == "same" else written(seen)[facts["fit"] == "fresh" :],
         among=None if among is None else len(among) - (0 in among),
-        notes=(*facts.notes, *([worded("marked")] if found.marks and among is None else [])),
+        notes=(*facts["notes"], *([worded("marked")] if found.marks and among is None else [])),
     )

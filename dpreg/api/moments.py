@@ -8,22 +8,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpreg.api.context import CallFacts, Context, Opened, Way, exclusive_groups, released
+from dpreg.api.context import Context, Facts, Opened, Way, exclusive_groups, released
 from dpreg.api.looks import LinearModel, can_hold, columns_of
+from dpreg.arrays import Floats
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
 from dpreg.estimation.few import PASSES, few_fit, open_few
 from dpreg.estimation.gram import NoisyGram, planned_noise, release_gram
 from dpreg.estimation.inference import BELIEVED, GramFit, fit_gram, noise_norm
 from dpreg.estimation.levels import fit_levels, hidden_levels
-from dpreg.estimation.objective import hold_located
-from dpreg.estimation.perturbed import MOST_CELLS, privacy_of_constants, release_sums, to_ball
+from dpreg.estimation.perturbed import MOST_CELLS, constants_of, release_sums, to_ball
 from dpreg.estimation.scaling import RowScaling, row_scaling
 from dpreg.estimation.tuning import TUNING
 from dpreg.formula.design import Design
@@ -44,11 +43,11 @@ def joint_fit(
     design: Design,
     columns: Sequence[int],
     moments: Moments,
-    facts: CallFacts,
+    rows: int | None,
     part: Part,
     noise: str | None = None,
-) -> RegressionResults:
-    """Release the moments of one model once, and fit it from what was released.
+) -> dict[str, Any]:
+    """Release the moments of one model once, and return what is fitted from what was released.
 
     Parameters
     ----------
@@ -57,7 +56,8 @@ def joint_fit(
         The model's z columns.
     moments : Moments
         Exact moments of the rows that may be read for this.
-    facts : CallFacts
+    rows : int or None
+        Of the table, where that is public.
     part : Part
         What the release may cost.
     noise : {"gaussian", "matrix-laplace", "laplace"}, optional
@@ -67,35 +67,31 @@ def joint_fit(
     exclusive = exclusive_groups(design, chosen)
     wide = max(exclusive, key=len, default=())
     if len(wide) >= TUNING.levels:
-        noisy, fit, weak = _by_levels(design, chosen, exclusive, moments, facts, part, noise)
+        noisy, fit, weak = _by_levels(design, chosen, exclusive, moments, rows, part, noise)
     else:
         noisy = release_gram(moments, chosen, exclusive=exclusive, part=part, noise=noise)
-        fit, weak = fit_gram(noisy, rows=facts.rows), _weak(design, chosen, noisy)
+        fit, weak = fit_gram(noisy, rows=rows), _weak(design, chosen, noisy)
     fit = fit.in_user_units(
         *design.factors_to_user_units(chosen), response_width=design.response.width
     )
     sampling, privacy = fit.errors
-    return released(
-        RegressionResults,
-        design,
-        chosen,
-        facts,
-        coefficients=fit.beta,
-        covariance=fit.cov,
-        sampling_errors=sampling,
-        privacy_errors=privacy,
-        error_variance=fit.sigma2,
-        explained=fit.rsquared,
-        complete_rows=fit.nobs,
-        error_df=fit.df_resid if facts.rows is not None else None,
-        method="gram",
-        noise=noisy.mechanism,
-        ridged=fit.ridged,
-        ridge=fit.ridge if fit.ridged else None,
-        interval_method=fit.interval_method,
-        interval_draws=fit.draws,
-        weak=weak if fit.ridged else {},
-    )
+    return {
+        "coefficients": fit.beta,
+        "covariance": fit.cov,
+        "sampling_errors": sampling,
+        "privacy_errors": privacy,
+        "error_variance": fit.sigma2,
+        "explained": fit.rsquared,
+        "complete_rows": fit.nobs,
+        "error_df": fit.df_resid if rows is not None else None,
+        "method": "gram",
+        "noise": noisy.mechanism,
+        "ridged": fit.ridged,
+        "ridge": fit.ridge if fit.ridged else None,
+        "interval_method": "noise-aware" if fit.draws is None else "bootstrap",
+        "interval_draws": fit.draws,
+        "weak": weak if fit.ridged else {},
+    }
 
 
 def _by_levels(
@@ -103,7 +99,7 @@ def _by_levels(
     columns: tuple[int, ...],
     exclusive: Sequence[tuple[int, ...]],
     moments: Moments,
-    facts: CallFacts,
+    rows: int | None,
     part: Part,
     noise: str | None,
 ) -> tuple[NoisyGram, GramFit, dict[str, str]]:
@@ -126,12 +122,11 @@ def _by_levels(
         exclusive=exclusive,
         part=part,
         noise=noise,
-        sparse=True,
         rest_of=rest_of,
     )
     hidden = [place for place in hidden_levels(noisy, levels) if place < len(columns)]
     weak = {design.columns[columns[place]].name: "rare level" for place in hidden}
-    return noisy, fit_levels(noisy, levels, rows=facts.rows), weak
+    return noisy, fit_levels(noisy, levels, rows=rows), weak
 
 
 def _weak(design: Design, columns: Sequence[int], noisy: NoisyGram) -> dict[str, str]:
@@ -153,39 +148,6 @@ def _weak(design: Design, columns: Sequence[int], noisy: NoisyGram) -> dict[str,
     return {
         design.columns[j].name: "rare level" if j in grouped else "hidden direction" for j in named
     }
-
-
-def announce_wide_factors(context: Context, rows: int | None, noise: str | None = None) -> None:
-    """Warn, before the charge, of factors with too many levels for the rows and the budget.
-
-    Too many are twenty or more that have, on average, fewer rows each than twice the standard
-    deviation of the noise in a level's count: a public rule.
-
-    Parameters
-    ----------
-    context : Context
-    rows : int or None
-        How many there are, or about how many, where that is public; without it there is no warning.
-    noise : str, optional
-        As for `release_gram`.
-    """
-    design = context.trial
-    factors = [t for t in design.terms if t.exclusive and len(t.columns) >= _MANY_LEVELS]
-    if rows is None or not factors:
-        return
-    chosen = tuple(column for term in design.terms for column in term.columns)
-    triangle = layout(chosen, exclusive_groups(design, chosen))
-    planned = planned_noise(triangle, context.cost, context.request.protection, noise)
-    sds = dict(zip(triangle.cells, planned, strict=True))
-    for term in factors:
-        place = chosen.index(term.columns[0])
-        sd, levels = sds[place, place], len(term.columns) + triangle.intercept
-        if rows < 2 * sd * levels:
-            warn(
-                f"{term.name} has {levels:,} levels for {rows:,} rows, about {rows / levels:,.0f} "
-                f"each, and the noise in a level's count has a standard deviation of {sd:,.0f}: "
-                "its coefficients will say little. Merge levels, or raise eps."
-            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,14 +224,7 @@ class ByMoments(Way):
             return ""
         cost, protection = self.context.cost, self.context.request.protection
         constants = self.noise or "analytic"
-        privacy = privacy_of_constants(
-            self.method,
-            constants,
-            eps=cost.eps,
-            delta=cost.delta,
-            neighbors=protection.neighbors,
-            contributions=protection.contributions,
-        )
+        privacy = constants_of(self.method, constants, cost, protection)
         if not privacy.holds:
             raise ArgumentError(
                 f'noise="{constants}" gives eps={privacy.whole_eps:.4g} at '
@@ -291,9 +246,30 @@ class ByMoments(Way):
         return bounds, account.line("coefficients", f"{self.method} release", spent)
 
     def announce(self, rows: int | None) -> None:
-        """Warn of factors with too many levels."""
-        if not self.perturbed:
-            announce_wide_factors(self.context, rows, self.noise)
+        """Warn, before the charge, of factors with too many levels for the rows and the budget.
+
+        Too many are twenty or more that have, on average, fewer rows each than twice the standard
+        deviation of the noise in a level's count: a public rule. `rows` is how many there are, or
+        about how many, where that is public; without it there is no warning.
+        """
+        design, request = self.context.trial, self.context.request
+        factors = [t for t in design.terms if t.exclusive and len(t.columns) >= _MANY_LEVELS]
+        if self.perturbed or rows is None or not factors:
+            return
+        chosen = tuple(column for term in design.terms for column in term.columns)
+        triangle = layout(chosen, exclusive_groups(design, chosen))
+        planned = planned_noise(triangle, self.context.cost, request.protection, self.noise)
+        sds = dict(zip(triangle.cells, planned, strict=True))
+        for term in factors:
+            place = chosen.index(term.columns[0])
+            sd, levels = sds[place, place], len(term.columns) + triangle.intercept
+            if rows < 2 * sd * levels:
+                warn(
+                    f"{term.name} has {levels:,} levels for {rows:,} rows, about "
+                    f"{rows / levels:,.0f} each, and the noise in a level's count has a standard "
+                    f"deviation of {sd:,.0f}: its coefficients will say little. Merge levels, or "
+                    "raise eps."
+                )
 
     def answer(self, opened: Opened, account: Account, notes: tuple[str, ...]) -> RegressionResults:
         """Read the rows once, release their moments and fit."""
@@ -302,36 +278,36 @@ class ByMoments(Way):
         columns = columns_of(LinearModel(), design)
         ball = unit_ball_rows(design, columns, self.scaling) if self.perturbed else None
         (moments,) = read_moments(context.reader, design if ball is None else ball)
-        facts = context.facts(design, account, context.reader, notes)
         if ball is None:
-            return joint_fit(design, columns, moments, facts, opened[1], self.noise)
-        return self._perturbed(ball, moments, facts, opened[1])
+            fit = joint_fit(design, columns, moments, context.rows, opened[1], self.noise)
+            facts = context.facts(design, account, context.reader, notes)
+            return released(RegressionResults, design, columns, facts, **fit)
+        method, noise = self.method, self.noise or "analytic"
+        params = release_sums(moments, opened[1], method=method, noise=noise).params
+        told = (*notes, worded("coefficients-alone", method=method))
+        return self._alone(ball, params, context.facts(design, account, context.reader, told))
 
-    def _perturbed(
-        self, rows: UnitBallRows, moments: Moments, facts: CallFacts, part: Part
-    ) -> RegressionResults:
-        """Fit by perturbed sufficient statistics: coefficients alone, without standard errors."""
-        method, noise, scaled = self.method, self.noise or "analytic", rows.scaling
-        params = release_sums(moments, part, method=method, noise=noise).params
-        notes = [worded("coefficients-alone", method=method)]
+    def _alone(self, rows: UnitBallRows, params: Floats, facts: Facts) -> RegressionResults:
+        """Make the result of perturbed sufficient statistics, in the user's units if it can be."""
+        scaled, notes = rows.scaling, facts["notes"]
         if scaled.affine:
             constant_first = scaled.unstandardise(params)
             stored = constant_first if 0 in rows.columns else constant_first[1:]
             transform, shift = rows.design.to_user_units(rows.columns)
             params = transform @ stored + shift
         else:
-            notes.append(worded("rows-of-norm-one", kind=scaled.kind))
+            notes = (*notes, worded("rows-of-norm-one", kind=scaled.kind))
         return _coefficients_alone(
             rows.design,
             rows.columns,
             facts,
             column_widths=None,
             coefficients=params,
-            error_df=None if facts.rows is None else float(facts.rows - len(rows.columns)),
-            method=method,
-            noise=noise,
+            error_df=None if facts["nobs"] is None else float(facts["nobs"] - len(rows.columns)),
+            method=self.method,
+            noise=self.noise or "analytic",
             scaling=scaled.kind,
-            notes=(*facts.notes, *notes),
+            notes=notes,
         )
 
     def noted(self, reason: str) -> tuple[str, ...]:
@@ -340,7 +316,7 @@ class ByMoments(Way):
 
 
 def _coefficients_alone(
-    design: Design, columns: Sequence[int], facts: CallFacts, **told: Any
+    design: Design, columns: Sequence[int], facts: Facts, **told: Any
 ) -> RegressionResults:
     """Make the result of a fit without standard errors."""
     unknown = np.full(len(columns), np.nan)
@@ -402,27 +378,22 @@ class ByObjective(Way):
         context, reader = self.context, self.context.reader
         design = context.design(opened[0])
         params, count = few_fit(
-            lambda vectors: read_moments(reader, vectors)[0],
-            partial(hold_located, reader, design),
-            design,
-            exclusive_groups(design, range(len(design.columns))),
-            opened[1],
-            public=account.protection.n_is_public,
+            reader, design, exclusive_groups(design, range(len(design.columns))), opened[1]
         )
         facts = context.facts(design, account, reader, notes)
         columns = columns_of(LinearModel(), design)
         to_user, shift = design.to_user_units(columns)
-        told = [worded("no-intervals"), *[worded("pure")] * (facts.budget.delta != 0)]
+        told = [worded("no-intervals"), *[worded("pure")] * (facts["delta"] != 0)]
         return _coefficients_alone(
             design,
             columns,
             facts,
             coefficients=to_user @ params[list(columns)] + shift,
             complete_rows=count,
-            error_df=None if facts.rows is None else max(count - len(columns), 1.0),
+            error_df=None if facts["nobs"] is None else max(count - len(columns), 1.0),
             method="objective",
             noise=DRAWN,
-            notes=(*facts.notes, *told),
+            notes=(*facts["notes"], *told),
         )
 
 

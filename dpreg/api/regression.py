@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 from dpreg.api.arguments import OfFormula
 from dpreg.api.context import Context, Way, answered, open_table, recorded
-from dpreg.api.looks import FamilyModel, LinearModel, Looks, can_hold, too_wide
+from dpreg.api.looks import FamilyModel, LinearModel, Looks
 from dpreg.api.moments import ByMoments, ByObjective
 from dpreg.errors import ArgumentError, SchemaError, shown
 from dpreg.estimation.perturbed import PERTURBED_NOISES
@@ -35,7 +35,6 @@ from dpreg.results.glm import GLMResults
 from dpreg.results.notes import worded
 from dpreg.results.regression import RegressionResults
 
-METHODS = ("auto", "adaptive", "gram", "objective", "ssp", "adassp")
 _NOISES = {
     "auto": LOOK_NOISES,
     "adaptive": LOOK_NOISES,
@@ -53,7 +52,7 @@ _GRAM_ALONE = frozenset(NOISES) - frozenset(LOOK_NOISES)
 class OLSRequest(FormulaRequest):
     """Everything that a caller of `dp_ols` chose, as exact values."""
 
-    method: str = checked(method_of, METHODS)
+    method: str = checked(method_of, tuple(_NOISES))
     scaling: str = checked(choice, SCALINGS)
     clip: Fraction = checked(positive, Fraction(1))
     center: bool = checked(truth)
@@ -151,7 +150,7 @@ def _ols(call: Arguments) -> Any:
     opened = open_table(request, call)
     build = partial(build_design, request.read, clip=request.clip, center=request.center)
     context = Context.of(request, opened, request.read, build, request.check_weights)
-    looks = _Adaptive(
+    looks = Looks(
         context=context,
         model=LinearModel(request.weights),
         noise=request.noise,
@@ -180,22 +179,6 @@ def _glm(call: Arguments) -> Any:
     context = Context.of(request, (reader, known), read.formula, read.design, check)
     looks = Looks(context=context, model=FamilyModel.of(read, family), noise=request.noise)
     return answered(request, reader, (looks,), call["budget"], f"dp_glm: {request.formula}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Adaptive(Looks):
-    """Looks for `dp_ols`, which has other methods to offer."""
-
-    def refuses(self, rows: int | None, has: str = "has") -> str:
-        """Return why another method does better; name the one that is nearer without intervals."""
-        context, reader = self.context, self.context.reader
-        if not self.asked and (reason := too_wide(context.trial, context.cost)):
-            return reason
-        reason = Looks.refuses(self, rows, has)
-        again = can_hold(reader) and reader.rereadable
-        if reason and again and context.trial.has_intercept and self.noise is None:
-            reason += ' method="objective" gives nearer coefficients, without intervals'
-        return reason
 
 
 @recorded(_ols, OfFormula)

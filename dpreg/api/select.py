@@ -24,14 +24,16 @@ import numpy as np
 
 from dpreg.api.arguments import OfFormula
 from dpreg.api.context import (
-    CallFacts,
     Context,
+    Facts,
     Opened,
     Way,
     answered,
     check_known_rows,
+    facts_of,
     open_table,
     recorded,
+    released,
 )
 from dpreg.api.looks import (
     FamilyModel,
@@ -46,7 +48,7 @@ from dpreg.api.looks import (
 from dpreg.api.moments import joint_fit
 from dpreg.choice import Choice, choose
 from dpreg.errors import ArgumentError
-from dpreg.formula.bounds import bounds_sources, buy_bounds
+from dpreg.formula.bounds import buy_bounds
 from dpreg.formula.design import Design
 from dpreg.looks.families import Family
 from dpreg.looks.loop import Seen, laws_for_choice, look, look_at_chosen, point_of_chosen
@@ -56,8 +58,8 @@ from dpreg.looks.table import Table as LookTable
 from dpreg.options import Amount, FamilyLike, MethodLike, Table, unpacked
 from dpreg.privacy.account import Account
 from dpreg.request import SHARES, Arguments, SelectionRequest
-from dpreg.results.claim import PrivacyClaim
 from dpreg.results.notes import worded
+from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import GLMSelectionResults, SelectionResults
 from dpreg.schema import Schema
 from dpreg.selection import run
@@ -163,11 +165,8 @@ class ByLooks(Looks):
         found = choose_by_looks(table, family, space, float(request.false_inclusions))
         columns, choice = looked_at(model, design), found.choice
         chosen = [columns[place] for place in found.places]
-        facts = replace(
-            self.context.facts(design, account, table.reader),
-            formula=model.formula_of(design, chosen),
-            fit=request.fit or "fixed",
-        )
+        facts = self.context.facts(design, account, table.reader, whole=table.plan.whole)
+        facts |= {"formula": model.formula_of(design, chosen), "fit": request.fit or "fixed"}
         regression = None
         if request.fit == "same" and found.places:
             whole = columns_of_units(space, range(len(space.units)))
@@ -178,11 +177,12 @@ class ByLooks(Looks):
             looked = (0, *(place for place in found.places if place))
             places = tuple(map(looked.index, found.places))
             regression = fitted(model, design, chosen, found.later, facts, places=places)
-        facts = replace(facts, whole=table.plan.whole)
         fields = _fields(request, design, space, facts, choice.found)
         columns_told = fields["columns"].items()
         reported = [columns[place] for place in columns_of_units(space, choice.found)]
         units = [model.unit(design) / design.columns[j].width for j in columns]
+        every = choice.directions
+        hidden = worded("hidden-directions", unseen=every - choice.resolved, all=every)
         fields |= {
             "columns": {name: at for name, at in columns_told if name not in model.known},
             "selected_formula": model.formula_of(design, reported),
@@ -195,7 +195,7 @@ class ByLooks(Looks):
             "best": named(design, space, choice.model),
             "false_inclusions": float(request.false_inclusions),
             "choice_errors": errors_of(choice, space, units),
-            "notes": (*notes, *hidden(choice)),
+            "notes": (*notes, *([hidden] if choice.resolved < choice.directions else [])),
             "releases": written(found.seen),
             "regression": regression,
         }
@@ -270,24 +270,20 @@ class ByPaper(Way):
         selection = run.select(prepared, tuning, space, rows.selecting, progress=self.shown)
         drawn = Counter(selection.models).most_common(1)[0][0]
         columns = columns_of_units(space, drawn)
-        facts = CallFacts(
-            formula=formula_of(design, columns),
-            fit=request.fit or "fixed",
-            budget=request.budget,
-            rows=rows.n,
-            passes=reader.passes,
-            bounds=bounds_sources(design.needed, prepared.unbounded),
-            account=account,
-        )
-        regression = None
+        fit, formula, regression = None, formula_of(design, columns), None
         if rows.fitting is not None and prepared.fit is not None:
-            regression = joint_fit(design, columns, rows.fitting, facts, prepared.fit)
+            fit = joint_fit(design, columns, rows.fitting, rows.n, prepared.fit)
+        facts = facts_of(request, design, prepared.unbounded, account, rows.n, reader.passes)
+        if fit is not None:
+            fit |= {"formula": formula, "fit": request.fit}
+            fit |= {"nobs": None} if request.fit == "split" else {}
+            regression = released(RegressionResults, design, columns, facts, **fit)
         clip = request.clip
         squared = clip**2 if request.method == "pcls" else 1
         return SelectionResults(
             **_fields(request, design, space, facts, drawn),
             models=tuple(named(design, space, units) for units in selection.models),
-            selected_formula=facts.formula,
+            selected_formula=formula,
             method=request.method,
             mechanism=prepared.plan.mechanism,
             engine=prepared.engine,
@@ -319,7 +315,7 @@ def _fields(
     request: SelectionRequest,
     design: Design,
     space: Space,
-    facts: CallFacts,
+    facts: Facts,
     reported: Iterable[int],
 ) -> dict[str, Any]:
     """Return the fields that every selection has; `reported` are units of the space."""
@@ -327,26 +323,18 @@ def _fields(
     if request.units == "column":  # each unit is one
         columns = {name: columns[name] for name in design.keep}
         columns |= {unit: (unit,) for unit in space.units}
-    return {
+    public = {name: value for name, value in facts.items() if name != "fit"}
+    return public | {
         "formula": design.formula,
         "response": design.response.name,
         "columns": columns,
-        "schema": design.schema.to_dict(),
         "candidates": space.units,
         "kept": design.keep,
         "reported": named(design, space, reported),
         "n_models": space.size,
-        "nobs": facts.rows,
-        "passes": facts.passes,
         "units": request.units,
         "hierarchy": request.hierarchy,
         "max_terms": request.max_terms,
-        "eps": request.budget.eps,
-        "delta": request.budget.delta,
-        "clip": request.clip,
-        "center": design.center,
-        "bounds": facts.bounds,
-        "claim": PrivacyClaim.of(facts.account, whole=facts.whole),
     }
 
 
@@ -385,21 +373,15 @@ def choose_by_looks(table: LookTable, family: Family, space: Space, most: float)
     seen, opened = look(table, family), table.opened
     choice = choose(laws_for_choice(seen), space, false_inclusions=most)
     places = tuple(columns_of_units(space, choice.model))
-    if not opened.plan.later:
-        return Chosen(seen, choice, places, None)
-    if not places:
+    later = None
+    if opened.plan.later and not places:
         opened.nothing_chosen()
-        return Chosen(seen, choice, places, None)
-    at = [place for place in places if place]
-    columns = tuple(table.described.columns[place - 1] for place in at)
-    own = replace(
-        table,
-        described=table.described.only(columns),
-        opened=opened.at_chosen(len(columns)),
-    )
-    return Chosen(
-        seen, choice, places, look_at_chosen(own, seen, point_of_chosen(seen, at), [0, *at])
-    )
+    elif opened.plan.later:
+        at = [place for place in places if place]
+        described = table.described.only(tuple(table.described.columns[place - 1] for place in at))
+        own = replace(table, described=described, opened=opened.at_chosen(len(at)))
+        later = look_at_chosen(own, seen, point_of_chosen(seen, at), [0, *at])
+    return Chosen(seen, choice, places, later)
 
 
 def columns_of_units(space: Space, units: Iterable[int]) -> list[int]:
@@ -427,12 +409,6 @@ def errors_of(choice: Choice, space: Space, units: Sequence[float]) -> dict[str,
         for name, columns, error in zip(space.units, space.unit_columns, choice.errors, strict=True)
         if np.isfinite(error)
     }
-
-
-def hidden(choice: Choice) -> tuple[str, ...]:
-    """Say how much of the columns the noise hides from a choice."""
-    every, unseen = choice.directions, choice.directions - choice.resolved
-    return (worded("hidden-directions", unseen=unseen, all=every),) if unseen else ()
 
 
 @recorded(_select, OfFormula)

@@ -368,7 +368,7 @@ def _held(parts: Sequence[Elementary], runs: Sequence[Mapping[str, Seen]]) -> Bo
 
 def _sums(held: Bools, weights: Sequence[float] | Floats) -> Floats:
     """Add the weights of the events that hold in a run, and take off those of the others."""
-    return np.where(held, 1.0, -1.0) @ np.asarray(weights)
+    return np.asarray(np.where(held, 1.0, -1.0) @ np.asarray(weights), dtype=np.float64)
 
 
 def _numbers(name: str, runs: Sequence[Mapping[str, Seen]]) -> Floats:

@@ -34,7 +34,6 @@ import numpy as np
 
 from dpreg.arrays import Floats
 from dpreg.choice.evidence import Evidence, Released
-from dpreg.errors import ArgumentError
 from dpreg.selection.space import Space
 
 LIKE: Final = 0.5
@@ -114,15 +113,8 @@ def choose(
     space : Space
         Its columns are the laws': 0 is the intercept.
     false_inclusions : float
-        About how many useless units are found on average, at most.
-
-    Raises
-    ------
-    ArgumentError
-        `false_inclusions` is not positive.
+        About how many useless units are found on average, at most; positive.
     """
-    if not 0 < false_inclusions < np.inf:
-        raise ArgumentError(f"false_inclusions must be positive; got {false_inclusions!r}.")
     tests = _Tests(laws, space)
     first, units = tests.looks[0], range(len(space.units))
     like = clusters(first.likeness(space.unit_columns)) if space.units else ()

@@ -158,13 +158,6 @@ def opened(ledger: str | None, analyst: str | None, witness: str | None) -> Ledg
     return Ledger.open(ledger, analyst=analyst, witness=witness)
 
 
-def told(quotation: Quotation, ledger: Ledger | None) -> dict[str, str]:
-    """Print a price, and check that the ledger covers it."""
-    if ledger is not None:
-        ledger.check(quotation.budget, quotation.what, quotation.unit)
-    return {"call": quotation.what, **quotation.budget.to_dict(), "protects": quotation.unit}
-
-
 def add_calls(group: click.Group) -> None:
     """Add a command for each public call."""
     for name, call in CALLS.items():
@@ -189,9 +182,10 @@ def _command(name: str, call: Callable[..., Any]) -> click.Command:
         if out is not None:
             used = [*table_files(ready.arguments), *ledger_files(ledger, witness)]
             check_outs([out], used)
-        price = told(quotation, account)
+        if account is not None:
+            account.check(quotation.budget, quotation.what, quotation.unit)
         if check:
-            show_price(price, as_json)
+            show_price(quotation, as_json)
             return
         if account is None:
             say("dpreg: no ledger is charged: nobody adds up what such releases reveal together")
@@ -213,13 +207,14 @@ def _command(name: str, call: Callable[..., Any]) -> click.Command:
     return click.command(name)(made)
 
 
-def show_price(price: dict[str, str], as_json: bool) -> None:
+def show_price(quoted: Quotation, as_json: bool) -> None:
     """Print a price."""
+    cost = quoted.budget.to_dict()
     if as_json:
-        printed(price)
+        printed({"call": quoted.what, **cost, "protects": quoted.unit})
     else:
-        click.echo(f"{price['call']}\n  costs eps = {price['eps']}, delta = {price['delta']}")
-        click.echo(f"  protects: {price['protects']}\n  nothing was charged, and no row read")
+        click.echo(f"{quoted.what}\n  costs eps = {cost['eps']}, delta = {cost['delta']}")
+        click.echo(f"  protects: {quoted.unit}\n  nothing was charged, and no row read")
 
 
 _SHARED: Final = (

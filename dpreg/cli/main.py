@@ -17,16 +17,7 @@ import click
 
 import dpreg
 from dpreg import errors
-from dpreg.cli.calls import (
-    OF_FORMULA,
-    Call,
-    add_calls,
-    check_outs,
-    opened,
-    run_batch,
-    show_price,
-    told,
-)
+from dpreg.cli.calls import OF_FORMULA, add_calls, check_outs, run_batch
 from dpreg.cli.options import (
     AS_JSON,
     WITNESS,
@@ -46,16 +37,15 @@ from dpreg.results.report import write_report
 from dpreg.schema import Schema
 from dpreg.sources import as_source
 
-EXIT_CODES: Final[tuple[tuple[type[BaseException], int], ...]] = (
-    (errors.LedgerError, 7),
-    (errors.BudgetError, 6),
-    (errors.DataError, 5),
-    (errors.DatasetError, 5),
-    (errors.SchemaError, 4),
-    (errors.FormulaError, 3),
-    (errors.ArgumentError, 2),
-    (errors.DpregError, 2),
-)
+EXIT_CODES: Final = {
+    LedgerError: 7,
+    errors.BudgetError: 6,
+    errors.DataError: 5,
+    errors.DatasetError: 5,
+    errors.SchemaError: 4,
+    errors.FormulaError: 3,
+    DpregError: 2,
+}
 _UNFORESEEN: Final = 1
 _INTERRUPTED: Final = 130
 
@@ -89,7 +79,7 @@ def ended(command: Callable[[], object]) -> NoReturn:
         sys.exit(_INTERRUPTED)
     except DpregError as fault:
         say(f"dpreg: {fault}")
-        sys.exit(next(code for kind, code in EXIT_CODES if isinstance(fault, kind)))
+        sys.exit(next(code for kind, code in EXIT_CODES.items() if isinstance(fault, kind)))
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(_UNFORESEEN)
@@ -256,27 +246,23 @@ def dummy(schema: str, rows: int, formula: str | None, seed: int | None) -> None
 
 
 @commands.command()
+@click.pass_context
 @click.argument("formula")
 @click.argument("table")
 @click.option("--schema", metavar="FILE", help="Bounds and levels, as TOML or JSON.")
 @click.option("--eps", required=True)
 @click.option("--delta", default="0", show_default=True)
 @click.option("--call", "name", type=click.Choice(OF_FORMULA), default="select", show_default=True)
-@click.option("--ledger", "place", metavar="PLACE", help="Also check that it covers the cost.")
+@click.option("--ledger", metavar="PLACE", help="Also check that it covers the cost.")
 @click.option("--analyst", metavar="NAME")
 @WITNESS
 @AS_JSON
-def check(
-    formula: str, table: str, name: str, place: str | None, witness: str | None, **given: Any
-) -> None:
+def check(context: click.Context, /, name: str, **given: Any) -> None:
     """Check a call and print its cost. No row is read, and nothing is charged.
 
     For other calls, and with their options: `dpreg mean TABLE COLUMN ... --check`.
     """
-    as_json, analyst = given.pop("as_json"), given.pop("analyst")
-    arguments = {"formula": formula, "data": table, **given}
-    price = told(Call(name, arguments).quotation(), opened(place, analyst, witness))
-    show_price(price, as_json)
+    context.invoke(commands.commands[name], **given, check=True)
 
 
 @commands.command()

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import click
 
+from dpreg.api.arguments import paragraphs
 from dpreg.errors import ArgumentError, shown
 from dpreg.options import RETIRED
 
@@ -156,12 +157,10 @@ def _descriptions(call: Callable[..., Any]) -> dict[str, str]:
     text = inspect.getdoc(call) or ""
     section = text.partition("Parameters\n----------\n")[2].partition("\n\n")[0]
     found = {}
-    for item in re.split(r"\n(?=\S)", section):
-        head, _, body = item.partition("\n")
+    for name, paragraph in paragraphs(section).items():
+        head, _, body = paragraph.partition("\n")
         sentence = re.split(r"(?<=[.;])\s", " ".join(body.split()))[0].rstrip(";")
-        sentence = sentence.replace("``", "").replace("`", "")
         kind = head.partition(" : ")[2]
-        for name in head.partition(" : ")[0].split(", "):
-            choices = kind if kind.startswith("{") else ""
-            found[name] = " ".join(part for part in (sentence, choices) if part)
+        told = sentence.replace("`", ""), kind if kind.startswith("{") else ""
+        found[name] = " ".join(filter(None, told))
     return found

@@ -180,14 +180,6 @@ Estimator: TypeAlias = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """Data from whose rows blocks can be taken."""
-
-    count: int
-    take: Callable[[Places], Any]
-
-
-@dataclass(frozen=True, slots=True)
 class Limits:
     """Public bounds of the d numbers that an estimator returns."""
 
@@ -206,36 +198,33 @@ class Limits:
         return np.asarray(np.clip(finite, self.lower, self.upper), dtype=np.float64)
 
 
-def rows_of(data: Any) -> Rows:
-    """Say how blocks are taken from data, each a fresh copy whose labels are 0, 1, 2, ...
+def taken(data: Any, index: Places) -> Any:
+    """Take a block from data, a fresh copy of the same type whose labels are 0, 1, 2, ...
 
     Parameters
     ----------
     data : DataFrame or Series whose columns' types do not depend on rows; array; or list
-        A block is of the same type. An array's cells are numbers, each read on its own
-        (`dpreg.cells`), whatever its dtype: blocks are float64.
+        Blocks of an array of `numbers_of` are float64.
+    index : index array
+    """
+    if isinstance(data, pd.DataFrame | pd.Series):
+        return data.iloc[index].reset_index(drop=True)
+    if isinstance(data, np.ndarray):
+        return data[index].astype(np.float64, copy=False)
+    return [data[i] for i in index]
+
+
+def numbers_of(data: NDArray[Any]) -> NDArray[Any]:
+    """Return an array whose cells float64 can hold, NaN where a cell is not a number.
+
+    Each cell is read on its own (`dpreg.cells`), whatever its dtype.
 
     Raises
     ------
     ArgumentError
-        For anything else, and for arrays of text, dates or records.
+        For arrays of text, dates or records.
     """
-    if isinstance(data, pd.DataFrame | pd.Series):
-        return Rows(len(data), lambda index: data.iloc[index].reset_index(drop=True))
-    if isinstance(data, np.ndarray) and data.ndim >= 1:
-        cells = _numbers_of(np.asarray(data))
-        return Rows(len(cells), lambda index: cells[index].astype(np.float64, copy=False))
-    if isinstance(data, list):
-        return Rows(len(data), lambda index: [data[i] for i in index])
-    raise ArgumentError(
-        "data must be a DataFrame, a Series, an array, a list, or a mapping of names to arrays; "
-        f"got {type(data).__name__}."
-    )
-
-
-def _numbers_of(data: NDArray[Any]) -> NDArray[Any]:
-    """Return an array whose cells float64 can hold, NaN where a cell is not a number."""
-    match data.dtype.kind:
+    match data.dtype.kind if data.ndim else "":
         case "b" | "i" | "u" | "f":
             return data
         case "O" | "c":
@@ -329,7 +318,7 @@ def corrected(estimates: Sequence[Floats], sizes: Sequence[int]) -> Floats:
 
 def block_values(
     estimator: Estimator,
-    rows: Rows,
+    data: Any,
     blocks: Sequence[Places],
     limits: Limits,
     *,
@@ -342,7 +331,8 @@ def block_values(
     Parameters
     ----------
     estimator : callable
-    rows : Rows
+    data : DataFrame, Series, array or list
+        As for `taken`.
     blocks : sequence of index arrays
         Disjoint.
     limits : Limits
@@ -360,9 +350,9 @@ def block_values(
         def work() -> Floats:
             start(seed)
             wanted = evaluations(block, correct_bias)
-            found = [_attempt(estimator, rows, wanted[0], size)]
+            found = [_attempt(estimator, data, wanted[0], size)]
             if np.isfinite(found[0]).all():
-                found += [_attempt(estimator, rows, part, size) for part in wanted[1:]]
+                found += [_attempt(estimator, data, part, size) for part in wanted[1:]]
             return corrected(found, [part.size for part in wanted[: len(found)]])
 
         if not block.size:
@@ -374,7 +364,7 @@ def block_values(
     return np.array(found, dtype=np.float64).reshape(-1, size)
 
 
-def _attempt(estimator: Estimator, rows: Rows, index: Places, size: int) -> Floats:
+def _attempt(estimator: Estimator, data: Any, index: Places, size: int) -> Floats:
     """Call the estimator once, in silence; NaN for whatever is not d real numbers.
 
     What it returned ends in silence too: it may warn when it does, as a coroutine that nobody
@@ -384,7 +374,7 @@ def _attempt(estimator: Estimator, rows: Rows, index: Places, size: int) -> Floa
     found = None
     with _silence():
         try:
-            found = estimator(rows.take(index))
+            found = estimator(taken(data, index))
             values = np.array(found, dtype=np.float64)
             if values.shape != (size,) and not (size == 1 and values.shape == ()):
                 return failed
@@ -561,60 +551,43 @@ def window(
     return Limits(tuple(lower), tuple(upper))
 
 
-@dataclass(frozen=True, slots=True)
-class Averaging:
-    """The noise of averages over blocks, planned before a row is read.
+def plan_averages(
+    size: int, groups: int, cost: Budget, changes: Transformation, noise: str | None = None
+) -> tuple[Coding, VectorNoise]:
+    """Plan averages of `size` numbers in each of `groups` groups, at one cost for all.
 
-    Attributes
+    Parameters
     ----------
-    coding : Coding
-    noise : VectorNoise
+    size, groups : int
+    cost : Budget
+    changes : Transformation
+        From `block_changes`.
+    noise : {None, "laplace", "gaussian"}
     """
+    coding, fitted = sums.plan(
+        size,
+        groups,
+        degree=2,
+        grouped=False,
+        cost=cost,
+        protection=changes.after,
+        complete=True,
+        noise=noise,
+    )
+    return coding, replace(fitted, bound=changes.then(fitted.bound))
 
-    coding: Coding
-    noise: VectorNoise
 
-    @classmethod
-    def planned(
-        cls,
-        size: int,
-        groups: int,
-        cost: Budget,
-        changes: Transformation,
-        noise: str | None = None,
-    ) -> Averaging:
-        """Plan averages of `size` numbers in each of `groups` groups, at one cost for all.
+def release_averages(
+    values: Floats, limits: Limits, planned: tuple[Coding, VectorNoise], part: Part
+) -> tuple[Estimate, ...]:
+    """Release the average of one group's block values, (B, d), within `limits`.
 
-        Parameters
-        ----------
-        size, groups : int
-        cost : Budget
-        changes : Transformation
-            From `block_changes`.
-        noise : {None, "laplace", "gaussian"}
-        """
-        coding, fitted = sums.plan(
-            size,
-            groups,
-            degree=2,
-            grouped=False,
-            cost=cost,
-            protection=changes.after,
-            complete=True,
-            noise=noise,
-        )
-        return cls(coding, replace(fitted, bound=changes.then(fitted.bound)))
-
-    def release(self, values: Floats, limits: Limits, part: Part) -> tuple[Estimate, ...]:
-        """Release the average of one group's block values, (B, d), within `limits`.
-
-        `limits` are public, or released by `window`.
-        """
-        blocks, size = values.shape
-        bounds = list(zip(limits.lower, limits.upper, strict=True))
-        grid = np.column_stack(
-            [sums.to_grid(column, *pair) for column, pair in zip(values.T, bounds, strict=True)]
-        )
-        exact = sums.accumulate([(grid, np.zeros(blocks, dtype=np.int64))], size, 1)
-        (noisy,) = sums.release(exact, self.coding, self.noise, rows=blocks, part=part)
-        return mean_estimates(noisy, bounds, blocks)
+    `limits` are public, or released by `window`; `planned` is from `plan_averages`.
+    """
+    blocks, size = values.shape
+    bounds = list(zip(limits.lower, limits.upper, strict=True))
+    told = zip(values.T, limits.lower, limits.upper, strict=True)
+    grid = np.column_stack([sums.to_grid(*each) for each in told])
+    exact = sums.accumulate([(grid, np.zeros(blocks, dtype=np.int64))], size, 1)
+    (noisy,) = sums.release(exact, *planned, rows=blocks, part=part)
+    return mean_estimates(noisy, bounds, blocks)

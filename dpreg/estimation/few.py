@@ -41,7 +41,7 @@ private empirical risk minimization.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
@@ -50,10 +50,10 @@ import numpy as np
 from scipy.special import ndtr
 
 from dpreg.arrays import Floats
-from dpreg.estimation.objective import HeldRows, Location, released_minimum
+from dpreg.estimation.objective import Location, Objective, hold_located, released_minimum
 from dpreg.estimation.tuning import TUNING
 from dpreg.grouped import Vectors
-from dpreg.moments import Moments
+from dpreg.moments import Moments, read_moments
 from dpreg.privacy.account import Account, Line, Part
 from dpreg.privacy.budget import Budget, decimal_string
 from dpreg.privacy.noise import (
@@ -65,6 +65,7 @@ from dpreg.privacy.noise import (
     part_noise,
     scales_noise,
 )
+from dpreg.sources.reader import Reader
 
 PASSES: Final = 3  # by definition
 """How often the rows are read: for the sums, and for each minimum."""
@@ -144,30 +145,23 @@ def open_few(account: Account, eps: Fraction) -> OpenFew:
 
 
 def few_fit(
-    read: Callable[[Vectors], Moments],
-    hold: Callable[[Location, float], HeldRows],
-    design: Vectors,
-    groups: Sequence[Sequence[int]],
-    opened: OpenFew,
-    *,
-    public: bool,
+    reader: Reader, design: Vectors, groups: Sequence[Sequence[int]], opened: OpenFew
 ) -> tuple[Floats, float]:
     """Release coefficients in box units, the constant's first, and how many rows are complete.
 
     Parameters
     ----------
-    read, hold : callable
-        Read the rows once: their exact moments, and rows with their losses.
+    reader : Reader
+        Of a `LocalSource`; the rows are read once for each of `PASSES`.
     design : Vectors
         Makes (1, x, y) of every row.
     groups : sequence of sequences of int
         Of the places in (1, x, y) of each factor's 0/1 columns.
     opened : OpenFew
         Of an account that is charged.
-    public : bool
-        Whether the number of rows that `read` reads is public.
     """
-    moments = read(design)
+    (moments,) = read_moments(reader, design)
+    public = opened.account.protection.n_is_public
     scales = scales_of(moments, groups, opened, moments.rows if public else None)
     p = len(scales.middle)
     location = Location.on_grid(
@@ -179,13 +173,14 @@ def few_fit(
         radius=math.sqrt(TUNING.reach * (p + 1)),
     )
     part = opened.take("first coefficients", OBJECTIVE, TUNING.first, (DRAWN,))
-    held = hold(location, TUNING.pull * location.radius)
+    held = hold_located(reader, design, location, TUNING.pull * location.radius)
     moved, _, _ = released_minimum(held, part, scales.count, _HOLD)
     part = opened.take("spread of residuals", "discrete laplace", TUNING.spread, ("laplace",))
     spread = _spread(held, moved, part, scales.count)
     location = _around(location, moved, spread)
     part = opened.last()
-    held = hold(location, _cut(p + 1, location.radius, scales.count, part) * location.radius)
+    limit = _cut(p + 1, location.radius, scales.count, part) * location.radius
+    held = hold_located(reader, design, location, limit)
     moved, _, _ = released_minimum(held, part, scales.count, _HOLD)
     return location.carried(moved), scales.count
 
@@ -246,7 +241,7 @@ def _shrunk(means: Floats, sd: float) -> Floats:
     return np.clip(means, -1.0, 1.0) * (seen / (seen + sd**2))
 
 
-def _spread(held: HeldRows, moved: Floats, part: Part, count: float) -> float:
+def _spread(held: Objective, moved: Floats, part: Part, count: float) -> float:
     """Release omega, in units of s_y: at most 1."""
     x, left = held.x, held.y.copy()
     for column, t in zip(x.T, moved, strict=True):  # by single operations: a row has its own bits

@@ -46,14 +46,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Final, Protocol, TypeAlias, cast
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.random import Generator
-from scipy.sparse import csr_array
 
 from dpreg.arrays import Floats, Places
-from dpreg.errors import ArgumentError, shown
 from dpreg.estimation.tuning import TUNING
 from dpreg.privacy import proofs
 from dpreg.privacy.account import Part
@@ -64,7 +62,7 @@ from dpreg.privacy.look_noise import box_response_weight, matrix_laplace_scales,
 from dpreg.privacy.mechanisms.additive import gaussian_noise, laplace_noise, laplace_variance
 from dpreg.privacy.mechanisms.wishart import degrees, wishart_noise
 from dpreg.privacy.proofs import CELL_UNITS, Triangle
-from dpreg.privacy.protection import NOISES, Protection, Stability
+from dpreg.privacy.protection import Protection, Stability
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,10 +71,10 @@ class NoisyGram:
 
     Parameters
     ----------
-    cells : (d + 1, d + 1) array, sparse where that was asked for
+    cells : (d + 1, d + 1) array
         Released sum z z' over the model's d columns and the response, in stored units; symmetric.
         Products of two columns of one factor are exact zeros.
-    noise_sd : (d + 1, d + 1) array, sparse where that was asked for
+    noise_sd : (d + 1, d + 1) array
         Standard deviation of each cell's noise, 0 where nothing was released.
     count, count_sd : float
         Released number of complete rows; with an intercept it is cells[0, 0].
@@ -98,42 +96,19 @@ class NoisyGram:
         return self.triangle.columns
 
 
-def symmetric(
-    entries: Sequence[tuple[int, int]], values: Sequence[float], size: int, sparse: bool
-) -> Floats:
-    """Lay out a symmetric matrix of which these entries i <= j are given."""
-    i, j = np.array(entries, dtype=np.intp).reshape(-1, 2).T
-    if sparse:
-        off = i != j
-        places = np.concatenate([i, j[off]]), np.concatenate([j, i[off]])
-        given = np.asarray(values)
-        found = csr_array((np.concatenate([given, given[off]]), places), shape=(size, size))
-        return cast("Floats", found)  # as far as its diagonal and blocks go
-    whole = np.zeros((size, size))
-    whole[i, j] = whole[j, i] = values
-    return whole
-
-
-def block(matrix: Floats, rows: Sequence[int] | Places, columns: Places) -> Floats:
-    """Return some rows and columns of a matrix, sparse or not, as an array."""
-    found: Any = matrix[np.ix_(np.asarray(rows), columns)]
-    return found if isinstance(found, np.ndarray) else np.asarray(found.toarray())
-
-
 _LEAST_SCALE: Final = Fraction(1, 2**4)
 """An eps beyond about 1e8 does not lower the noise below this, in units of 2**-40: less noise would
 change no result. What is private at a smaller eps is private at a larger one."""
 
 
-Row: TypeAlias = tuple[int, ...]
-"""Of exact moments, in units of 2**-40."""
-
-
 class ExactMoments(Protocol):
-    """What a release reads: sum z z', symmetric, and the rows that were summed."""
+    """What a release reads: sum z z', symmetric, and the rows that were summed.
+
+    No more, as a result, which knows how a release was drawn, may not reach exact moments.
+    """
 
     @property
-    def cells(self) -> Sequence[Row]: ...  # noqa: D102
+    def cells(self) -> Sequence[tuple[int, ...]]: ...  # noqa: D102
     @property
     def group(self) -> str: ...  # noqa: D102
 
@@ -158,7 +133,6 @@ def release_gram(
     exclusive: Sequence[Sequence[int]] = (),
     part: Part,
     noise: str | None = None,
-    sparse: bool = False,
     rest_of: Sequence[int] = (),
 ) -> NoisyGram:
     """Release the model's moments, at the cost of a part of the call's budget.
@@ -175,8 +149,6 @@ def release_gram(
         Of the rows that `moments` sums.
     noise : {None, "gaussian", "matrix-laplace", "laplace"}
         None: the least expected error among those that the part's (eps, delta) allows.
-    sparse : bool
-        Whether to return sparse arrays: of a factor's thousands of levels most cells are 0.
     rest_of : sequence of int
         A factor's 0/1 columns. The level that none of them names then is a column as well, the last
         but the response.
@@ -187,15 +159,10 @@ def release_gram(
     """
     triangle = proofs.layout(columns, exclusive)
     places = (*triangle.columns, len(moments.cells) - (not rest_of))
-    if any(column >= places[-1] for column in triangle.columns):
-        raise ArgumentError("columns must be z indices below the response's")
     plan = _choose_plan(triangle, part.cost, part.protection, noise)
     part.draw(plan.mechanism, plan.bound, moments.group)
-    size = len(places)
+    cells, sds = np.zeros((2, len(places), len(places)))  # of many levels most is never touched
     count, count_sd = 0.0, 0.0
-    entries: list[tuple[int, int]] = []
-    values: list[float] = []
-    errors: list[float] = []
     rows = with_rest(moments.cells, rest_of) if rest_of else moments.cells.__getitem__
     exact = lru_cache(maxsize=1)(rows)  # cells come row by row
     for cell, sd, drawn in zip(triangle.cells, plan.sds, plan.draw(part.rng), strict=True):
@@ -203,12 +170,9 @@ def release_gram(
         released = (exact(i)[j] + drawn) / CELL_UNITS
         if cell in ((-1, -1), (0, 0)) and i == j == 0:
             count, count_sd = released, sd / CELL_UNITS
-        if cell != (-1, -1):
-            filled = triangle.places(cell) if cell[0] == cell[1] else (cell,)
-            entries += filled
-            values += [released] * len(filled)
-            errors += [sd / CELL_UNITS] * len(filled)
-    cells, sds = (symmetric(entries, found, size, sparse) for found in (values, errors))
+        for a, b in triangle.places(cell) if cell != (-1, -1) else ():
+            cells[a, b] = cells[b, a] = released
+            sds[a, b] = sds[b, a] = sd / CELL_UNITS
     return NoisyGram(
         cells=cells,
         noise_sd=sds,
@@ -230,28 +194,18 @@ def _choose_plan(
     triangle: Triangle, cost: Budget, protection: Protection, noise: str | None
 ) -> _Plan:
     """Fit the noise that is asked for, or the one with the least expected error."""
-    if cost.eps <= 0:
-        raise ArgumentError("a release needs eps > 0")
-    if noise is not None and noise not in NOISES:
-        raise ArgumentError(f"noise must be one of {NOISES} or None, got {shown(noise)}")
-    if noise == "gaussian" and cost.delta == 0:
-        raise ArgumentError("gaussian noise needs delta > 0; use matrix-laplace at delta = 0")
     if noise is not None:
         return _PLANS[noise](triangle, cost, protection)
-    plans = [
-        fitted(triangle, cost, protection)
-        for name, fitted in _PLANS.items()
-        if name != "gaussian" or cost.delta > 0
-    ]
     touches = _touches(triangle)
-    return min(plans, key=lambda plan: _expected_error(touches, plan.sds))
 
+    def expected_error(plan: _Plan) -> float:
+        """Return the mean variance of a normal equation's error at |beta|^2 = B."""
+        variances = np.asarray(plan.sds) ** 2
+        error = float(variances[touches == 1].mean()) if (touches == 1).any() else 0.0
+        return error + TUNING.expected_norm * float(variances[touches != 1].mean())
 
-def _expected_error(touches: Places, sds: Sequence[float]) -> float:
-    """Return the mean variance of a normal equation's error at |beta|^2 = B."""
-    variances = np.asarray(sds) ** 2
-    error = float(variances[touches == 1].mean()) if (touches == 1).any() else 0.0
-    return error + TUNING.expected_norm * float(variances[touches != 1].mean())
+    names = [name for name in _PLANS if name != "gaussian" or cost.delta > 0]
+    return min((_PLANS[name](triangle, cost, protection) for name in names), key=expected_error)
 
 
 def _touches(triangle: Triangle) -> Places:
@@ -341,7 +295,9 @@ _PLANS: Final[Mapping[str, Callable[[Triangle, Budget, Protection], _Plan]]] = {
 """How each noise is fitted; of equally good ones the first is taken."""
 
 
-def with_rest(cells: Sequence[Row], group: Sequence[int]) -> Callable[[int], Row]:
+def with_rest(
+    cells: Sequence[tuple[int, ...]], group: Sequence[int]
+) -> Callable[[int], tuple[int, ...]]:
     """Return what makes rows of the moments of (1, x_1..x_p, r, y) of those of (1, x_1..x_p, y).
 
     Parameters
@@ -359,7 +315,7 @@ def with_rest(cells: Sequence[Row], group: Sequence[int]) -> Callable[[int], Row
             rest[j + (j == last)] = row[0] - sum(row[a] for a in group)
     rest[last] = rest[0]
 
-    def extended(place: int) -> Row:
+    def extended(place: int) -> tuple[int, ...]:
         if place == last:
             return tuple(rest)
         row = cells[min(place, last)]

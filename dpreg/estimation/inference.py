@@ -218,42 +218,40 @@ def _draw_turned(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Redrawn:
-    """What is drawn anew, chunk by chunk: standard deviations of cells, and the entries they fill.
+    """What is drawn anew, chunk by chunk: released cells, and the entries that they fill.
 
     Attributes
     ----------
     noisy : NoisyGram
-    places : list of (int, int)
-    sds : (m,) array
+    cells : (m, 2) array
+        The first entry that each fills.
     filled : ((d + 1)^2,) array
         Which cell fills an entry; m where none does.
     """
 
     noisy: NoisyGram
-    places: list[tuple[int, int]]
-    sds: Floats
+    cells: Places
     filled: Places
 
     @classmethod
     def of(cls, noisy: NoisyGram) -> Redrawn:
         """Find which cells of a release are to be drawn anew."""
-        places = [cell for cell in noisy.triangle.cells if cell != (-1, -1)]
-        size = len(noisy.cells)
-        filled = np.full((size, size), len(places), dtype=np.intp)
-        rows, columns = np.array(places, dtype=np.intp).reshape(-1, 2).T
-        filled[rows, columns] = filled[columns, rows] = np.arange(len(places))
-        for number in np.flatnonzero(rows == columns).tolist():  # no other fills a second entry
-            for i, j in noisy.triangle.places(places[number]):
+        places = [noisy.triangle.places(c) for c in noisy.triangle.cells if c != (-1, -1)]
+        filled = np.full(noisy.cells.shape, len(places), dtype=np.intp)
+        for number, entries in enumerate(places):
+            for i, j in entries:
                 filled[i, j] = filled[j, i] = number
-        return cls(noisy, places, noisy.noise_sd[rows, columns], filled.ravel())
+        cells = np.array([entries[0] for entries in places], dtype=np.intp).reshape(-1, 2)
+        return cls(noisy, cells, filled.ravel())
 
     def matrices(self, size: int, rng: Generator) -> Floats:
         """Draw `size` noise matrices by the release's public law, (size, d + 1, d + 1)."""
-        noisy = self.noisy
+        noisy, (i, j) = self.noisy, self.cells.T
         if noisy.mechanism == "matrix-laplace" and len(noisy.columns) <= _FULL_DRAWS_TO:
-            return _redraw_wishart(noisy, self.places, size, rng)
-        drawn = standard_noise(noisy.mechanism, (size, len(self.places)), rng)
-        padded = np.column_stack([drawn * self.sds, np.zeros(size)])
+            drawn = _wishart_noise(noisy, size, rng)[:, i, j]
+        else:
+            drawn = standard_noise(noisy.mechanism, (size, len(i)), rng) * noisy.noise_sd[i, j]
+        padded = np.column_stack([drawn, np.zeros(size)])
         return padded.take(self.filled, axis=1).reshape(size, *noisy.cells.shape)
 
 
@@ -273,31 +271,21 @@ def standard_noise(mechanism: str, shape: tuple[int, int], rng: Generator) -> Fl
     return rng.standard_normal(shape)
 
 
-def _redraw_wishart(
-    noisy: NoisyGram, places: list[tuple[int, int]], size: int, rng: Generator
-) -> Floats:
-    """Draw matrix-Laplace noise in the released cells, by its joint law.
+def _wishart_noise(noisy: NoisyGram, size: int, rng: Generator) -> Floats:
+    """Draw matrix-Laplace noise in all cells, by its joint law.
 
     N_ij = sqrt(c_i c_j) (X_ij + X_ji), X = P'M, P and M standard normal with nu = D + 1 rows; see
     `dpreg.privacy.mechanisms.wishart`. The D places hold the constant, in the model or not.
     """
-    triangle, last = noisy.triangle, len(noisy.columns)
-    ahead = 0 if triangle.intercept else 1
-    nu = last + ahead + 2
+    last = len(noisy.columns)
+    nu = last + 2 + (not noisy.triangle.intercept)
     response = noisy.noise_sd[last, last] / np.sqrt(4 * nu)
     column = noisy.noise_sd[0, last] ** 2 / (2 * nu * response) if last else 0.0
     scales = np.append(np.full(last, column), response)
     p, m = rng.standard_normal((2, size, nu, last + 1))
     product = np.swapaxes(p, 1, 2) @ m
     noise: Floats = np.sqrt(np.outer(scales, scales)) * (product + np.swapaxes(product, 1, 2))
-    if len(places) == (last + 1) * (last + 2) // 2:  # every cell was released, each on its own
-        return noise
-    matrices = np.zeros_like(noise)
-    for cell in places:
-        first, *others = triangle.places(cell)
-        for i, j in (first, *others):
-            matrices[:, i, j] = matrices[:, j, i] = noise[:, first[0], first[1]]
-    return matrices
+    return noise
 
 
 def intervals(estimates: Floats, draws: Floats, alpha: float) -> Floats:
@@ -412,12 +400,6 @@ class Spread:
             whole[rows] += (self.forms[rows] @ self.inner) @ self.forms.T
         whole[np.diag_indices(len(whole))] += self.own
 
-    @classmethod
-    def dense(cls, covariance: Floats) -> Spread:
-        """Return a covariance that is given whole."""
-        size = len(covariance)
-        return cls(np.eye(size), covariance, np.zeros(size))
-
     def mapped(self, factors: Floats, first: Floats) -> Spread:
         """Return the covariance of T beta, T diagonal except in its first row."""
         forms = self.forms * factors[:, None]
@@ -473,11 +455,6 @@ class GramFit:
     def errors(self) -> tuple[Floats, Floats]:
         """Standard errors that sampling and that the noise alone would give."""
         return np.sqrt(self.sampling.variances), np.sqrt(self.privacy.variances)
-
-    @property
-    def interval_method(self) -> str:
-        """How intervals are made: "noise-aware" or "bootstrap"."""
-        return "noise-aware" if self.draws is None else "bootstrap"
 
     def in_user_units(
         self, factors: Floats, first: Floats, shift: Floats, *, response_width: float = 1.0
@@ -558,8 +535,8 @@ def fit_gram(noisy: NoisyGram, *, rows: int | None = None, draws: int | None = N
             sampling = np.cov(sampled, rowvar=False).reshape(size, size) if error is None else error
     return GramFit(
         beta=beta,
-        sampling=Spread.dense(sampling),
-        privacy=Spread.dense(privacy),
+        sampling=Spread(np.eye(size), sampling, np.zeros(size)),
+        privacy=Spread(np.eye(size), privacy, np.zeros(size)),
         sigma2=sigma2,
         rsquared=explained,
         nobs=count,

@@ -39,7 +39,7 @@ from numpy.random import Generator
 
 from dpreg.arrays import Floats, Places
 from dpreg.estimation import inference
-from dpreg.estimation.gram import NoisyGram, block
+from dpreg.estimation.gram import NoisyGram
 from dpreg.estimation.inference import GramFit, Spread
 
 
@@ -75,21 +75,16 @@ class Back:
 
     def spread(self, slope: Floats, gamma: Floats, own: Floats) -> Spread:
         """Return what is uncertain where alpha = slope @ gamma + parts of their own."""
-        size, k = len(self.levels) + len(self.others) + (self.rest is not None), len(gamma)
-        forms, single = np.zeros((size, k + 1)), np.zeros(size)
-        forms[self.others, :k] = np.eye(k)
-        forms[self.levels, :k] = slope
+        k = len(gamma)
+        forms = self.beta(np.eye(k), slope.T).T
+        single, shared = np.zeros((2, len(forms) + 1))
         single[self.levels] = own
         inner = np.zeros((k + 1, k + 1))
         inner[:k, :k] = gamma
-        if self.rest is None:
-            return Spread(forms, inner, single)
-        inner[k, k] = single[self.rest]
-        forms[0] = forms[self.rest]
-        forms[self.levels] -= forms[0]
-        forms[0, k] = 1.0
-        forms[self.levels, k] = -1.0
-        return Spread(forms[: self.rest], inner, single[: self.rest])
+        if self.rest is not None:  # what is uncertain of it is so of all that differ from it
+            inner[k, k] = single[self.rest]
+            shared[self.levels], shared[0] = -1.0, 1.0
+        return Spread(np.column_stack([forms, shared[:-1]]), inner, single[:-1])
 
 
 _MOST_DRAWS: Final = 2000
@@ -231,11 +226,11 @@ def _taken(noisy: NoisyGram, at: Places, others: Places) -> tuple[_Sums, _Frame]
     sds: list[Floats] = []
     for matrix, found in ((noisy.cells, cells), (noisy.noise_sd, sds)):
         whole = np.zeros((k + 2, k + 2))
-        whole[1:, 1:] = block(matrix, outer, outer)
+        whole[1:, 1:] = matrix[np.ix_(outer, outer)]
         if noisy.triangle.intercept:
             whole[0, 0] = matrix[0, 0]
-            whole[0, 1:] = whole[1:, 0] = block(matrix, [0], outer)[0]
-        found += [whole, np.column_stack([matrix.diagonal()[at], block(matrix, at, outer)])]
+            whole[0, 1:] = whole[1:, 0] = matrix[0, outer]
+        found += [whole, np.column_stack([matrix.diagonal()[at], matrix[np.ix_(at, outer)]])]
     centre = np.clip(cells[0][0, 1:] / max(float(cells[0][0, 0]), 1.0), -1.0, 1.0)
     floors = np.maximum(sds[1][:, 0], 1e-6)
     return _Sums(*cells), _Frame(sds[0] ** 2, sds[1] ** 2, centre, floors)

@@ -193,8 +193,8 @@ _PARTS: Final = tuple(4.0**-power for power in range(11))  # precision
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class HeldRows:
-    """Complete rows with their losses: never shown.
+class Objective:
+    """J of `dpreg.privacy.noise` around 0, for complete rows with their losses: never shown.
 
     Parameters
     ----------
@@ -207,6 +207,10 @@ class HeldRows:
     location : Location
     limit : float
         S, in units of tau.
+    penalty : Fraction
+        D.
+    noise : sequence of Fraction
+        b; none yet while rows are held alone.
     """
 
     x: Floats
@@ -214,53 +218,35 @@ class HeldRows:
     weights: Floats
     location: Location
     limit: float
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Objective:
-    """J of `dpreg.privacy.noise`, for rows, around 0: never shown.
-
-    Parameters
-    ----------
-    rows : HeldRows
-    penalty : Fraction
-        D.
-    noise : sequence of Fraction
-        b.
-    """
-
-    rows: HeldRows
-    penalty: Fraction
-    noise: Sequence[Fraction]
+    penalty: Fraction = Fraction(0)
+    noise: Sequence[Fraction] = ()
 
     @property
     def steepest(self) -> float:
         """Lipschitz constant of the gradient, at least."""
-        bend = len(self.rows.y) * self.rows.location.radius**2
+        bend = len(self.y) * self.location.radius**2
         return bend * 1.01 + float(self.penalty)  # precision
 
     def gradient(self, t: Floats) -> Floats:
         """Return the gradient, (d,)."""
-        rows = self.rows
-        slopes = np.clip(rows.x @ t - rows.y, -1.0, 1.0)
-        own = rows.x.T @ (rows.weights * slopes) + np.array(self.noise, dtype=np.float64)
+        slopes = np.clip(self.x @ t - self.y, -1.0, 1.0)
+        own = self.x.T @ (self.weights * slopes) + np.array(self.noise, dtype=np.float64)
         return np.asarray(own + float(self.penalty) * t)
 
     def curvature(self, t: Floats) -> Floats:
         """Return the second derivatives, (d, d)."""
-        rows = self.rows
-        bent = (np.abs(rows.x @ t - rows.y) < 1.0).astype(np.float64)
-        own = rows.x.T @ (rows.x * (rows.weights * bent)[:, None])
+        bent = (np.abs(self.x @ t - self.y) < 1.0).astype(np.float64)
+        own = self.x.T @ (self.x * (self.weights * bent)[:, None])
         return np.asarray(own + float(self.penalty) * np.eye(len(t)))
 
     def near(self, t: Floats) -> float:
         """Return a proved bound on the length of the gradient at t."""
-        rows, d, size = self.rows, len(t), np.abs(self.rows.x)
-        slopes = np.clip(rows.x @ t - rows.y, -1.0, 1.0)
-        off = _UNIT * (d + 3) * (size @ np.abs(t) + np.abs(rows.y))
+        size = np.abs(self.x)
+        slopes = np.clip(self.x @ t - self.y, -1.0, 1.0)
+        off = _UNIT * (len(t) + 3) * (size @ np.abs(t) + np.abs(self.y))
         spread = _UNIT * (_FEW + 3) * np.abs(slopes) + np.minimum(off, 2.0)
-        errors = size.T @ (rows.weights * spread)
-        found = _added(rows.x, rows.weights * slopes)
+        errors = size.T @ (self.weights * spread)
+        found = _added(self.x, self.weights * slopes)
         penalty, noise = float(self.penalty) * t, np.array(self.noise, dtype=float)
         errors += 8 * _UNIT * (np.abs(found) + np.abs(penalty) + np.abs(noise))  # proved
         most = np.abs(found + penalty + noise) + 1.01 * errors  # proved
@@ -268,16 +254,16 @@ class Objective:
 
     def ball(self, t: Sequence[arb]) -> list[arb]:
         """Return the gradient as balls that hold it, at the working precision."""
-        d, penalty, rows = len(t), ball(self.penalty), self.rows
+        penalty = ball(self.penalty)
         found = [ball(b) + penalty * own for b, own in zip(self.noise, t, strict=True)]
-        at = arb_mat(d, 1, list(t))
-        for start in range(0, len(rows.y), _BLOCK):
+        at = arb_mat(len(t), 1, list(t))
+        for start in range(0, len(self.y), _BLOCK):
             piece = slice(start, start + _BLOCK)
-            x = arb_mat(rows.x[piece].tolist())
+            x = arb_mat(self.x[piece].tolist())
             each = zip(
                 (x * at).entries(),
-                rows.y[piece].tolist(),
-                rows.weights[piece].tolist(),
+                self.y[piece].tolist(),
+                self.weights[piece].tolist(),
                 strict=True,
             )
             slopes = [(eta - y).min(arb(1)).max(arb(-1)) * weight for eta, y, weight in each]
@@ -316,7 +302,8 @@ def minimum(objective: Objective, tolerance: Fraction, slack: Fraction, places: 
 def _floors(t: Sequence[arb], places: int) -> list[int]:
     """Return floors of exact numbers, in units of 2**-places."""
     with ctx.workprec(max(ctx.prec, _EXACT)):
-        return [_whole((cell * arb((1, places))).floor()) for cell in t]
+        floors = [(cell * arb((1, places))).floor() for cell in t]
+        return [int(str(floor.unique_fmpz())) for floor in floors]
 
 
 def _added(x: Floats, weights: Floats) -> Floats:
@@ -381,11 +368,7 @@ def _length(cells: Sequence[arb]) -> arb:
     return square.sqrt()
 
 
-def _whole(cell: arb) -> int:
-    return int(str(cell.unique_fmpz()))
-
-
-def hold_located(reader: Reader, design: Vectors, location: Location, limit: float) -> HeldRows:
+def hold_located(reader: Reader, design: Vectors, location: Location, limit: float) -> Objective:
     """Read the complete rows once.
 
     Parameters
@@ -416,7 +399,7 @@ def hold_located(reader: Reader, design: Vectors, location: Location, limit: flo
     return weighted(np.concatenate(blocks, axis=1), location, limit)
 
 
-def weighted(located: Floats, location: Location, limit: float) -> HeldRows:
+def weighted(located: Floats, location: Location, limit: float) -> Objective:
     """Return the losses of rows (u, e/tau), given as columns, in the module's form."""
     u, e = located[:-1], located[-1]
     square = np.ones(len(e))
@@ -428,17 +411,17 @@ def weighted(located: Floats, location: Location, limit: float) -> HeldRows:
     x[:, 0] = 1 / cut
     for place, coordinate in enumerate(u, 1):
         x[:, place] = coordinate / cut
-    return HeldRows(x, e / cut, weight * cut * cut, location, limit)
+    return Objective(x, e / cut, weight * cut * cut, location, limit)
 
 
 def released_minimum(
-    held: HeldRows, part: Part, rows: float, least: float = 0.0
+    held: Objective, part: Part, rows: float, least: float = 0.0
 ) -> tuple[Floats, float, float]:
     """Release the minimum.
 
     Parameters
     ----------
-    held : HeldRows
+    held : Objective
     part : Part
         Of what is left of eps.
     rows : float
@@ -463,6 +446,7 @@ def released_minimum(
     )
     noise = replace(noise, penalty=max(noise.penalty, Fraction(least * radius**2)))
     b, second = noise.opened(part)
-    found = minimum(Objective(held, noise.penalty, b), noise.tolerance, noise.slack, noise.places)
+    objective = replace(held, penalty=noise.penalty, noise=b)
+    found = minimum(objective, noise.tolerance, noise.slack, noise.places)
     told = np.array([float(cell) for cell in noise.released(found, second)])
     return told, float(noise.penalty), noise.scale / 2.0**noise.bits

@@ -73,14 +73,14 @@ from numpy.typing import ArrayLike
 
 from dpreg.arrays import Floats, Objects
 from dpreg.errors import ArgumentError, shown
-from dpreg.estimation.scaling import as_floats, shorten
+from dpreg.estimation.scaling import paired, shorten
 from dpreg.moments import Moments, accumulate
 from dpreg.privacy.account import Part
-from dpreg.privacy.budget import exact
+from dpreg.privacy.budget import Budget, exact
 from dpreg.privacy.gaussian import analytic_delta, analytic_epsilon, discrete_sigma
 from dpreg.privacy.mechanisms.additive import gaussian_noise
 from dpreg.privacy.proofs import CELL_UNITS
-from dpreg.privacy.protection import Stability, check_contributions, check_neighbors
+from dpreg.privacy.protection import Protection, Stability, check_contributions, check_neighbors
 from dpreg.privacy.seeded import NOT_PRIVATE
 
 METHODS: Final = ("ssp", "adassp")
@@ -241,6 +241,18 @@ def privacy_of_constants(
     )
 
 
+def constants_of(method: str, noise: str, cost: Budget, protection: Protection) -> ConstantsPrivacy:
+    """Compute what a method's constants are worth in a call that pays for them."""
+    return privacy_of_constants(
+        method,
+        noise,
+        eps=cost.eps,
+        delta=cost.delta,
+        neighbors=protection.neighbors,
+        contributions=protection.contributions,
+    )
+
+
 _RHO: Final = 0.05  # by definition: of AdaSSP
 
 
@@ -342,15 +354,7 @@ def release_sums(moments: Moments, part: Part, *, method: str, noise: str) -> Pe
     """Fit from the exact moments of rows that `to_ball` made, at the cost of a part."""
     protection = part.protection
     bound = Stability(protection=protection, mechanisms=("gaussian",))
-    cost = part.draw("gaussian", bound, moments.group)
-    privacy = privacy_of_constants(
-        method,
-        noise,
-        eps=cost.eps,
-        delta=cost.delta,
-        neighbors=protection.neighbors,
-        contributions=protection.contributions,
-    )
+    privacy = constants_of(method, noise, part.draw("gaussian", bound, moments.group), protection)
     return fit_sums(sums_of(moments), privacy, part.rng)
 
 
@@ -373,10 +377,7 @@ def _adaptive_ridge(
 
 def to_ball(x: ArrayLike, y: ArrayLike) -> Floats:
     """Return rows (1, x, y), shape (n, d + 2), in the unit ball and on the grid of the sums."""
-    rows, response = as_floats(x, "x", 2), as_floats(y, "y", 1)
-    if response.shape != rows.shape[:1]:
-        raise ArgumentError("x and y must have as many rows")
-    rows, response = shorten(rows, response)
+    rows, response = shorten(*paired(x, y))
     z = np.column_stack([np.ones(len(rows)), rows * (1 - 2.0**-40), response])
     return np.asarray(np.trunc(z * 2.0**20) / 2.0**20, dtype=np.float64)
 

@@ -79,9 +79,7 @@ class RowScaling:
 
         A row with a missing value becomes all zero.
         """
-        raw, response = as_floats(x, "x", 2), as_floats(y, "y", 1)
-        if response.shape != raw.shape[:1]:
-            raise ArgumentError("x and y must have as many rows")
+        raw, response = paired(x, y)
         if raw.shape[1:] != self.center.shape:
             raise ArgumentError(
                 f"x must have {self.center.size} columns, as the scaling has; it has {raw.shape[1]}"
@@ -166,37 +164,30 @@ def row_scaling(
     """
     if kind not in SCALINGS:
         raise ArgumentError(f"scaling must be one of {SCALINGS}, got {shown(kind)}")
-    needed = {"box": ["bounds"], "max-norm": ["mean", "sd", "x_max"]}.get(kind, ["mean", "sd"])
-    wanted = {*needed, *([] if clip_sd is None else ["mean", "sd", "clip_sd"])}
-    given = {"bounds": bounds, "mean": mean, "sd": sd, "x_max": x_max, "clip_sd": clip_sd}
-    told = {
-        name: _public(value, name, _DIMENSIONS.get(name, 0))
-        for name, value in (given | {"y_center": y_center, "y_max": y_max}).items()
-        if name in wanted or name not in given
-    }
+    if not isinstance(intercept, bool | np.bool_):
+        raise ArgumentError("intercept must be True or False")
+    cut = [] if clip_sd is None else [_public(mean, "mean", 1), _public(sd, "sd", 1)]
+    far = 0.0 if clip_sd is None else _public(clip_sd, "clip_sd", 0)
     length = 1.0
     if kind == "box":
-        limits = told["bounds"]
+        limits = _public(bounds, "bounds", 2)
         if limits.shape[1:] != (2,):
             raise ArgumentError("bounds must hold one (lower, upper) pair per column")
         center, width = limits.mean(axis=1), (limits[:, 1] - limits[:, 0]) / 2
         length = float(np.sqrt(max(len(center), 1)))
     else:
-        center, width = told["mean"], told["sd"]
-        length = float(told.get("x_max", length))
-    if any(told[name].shape != center.shape for name in ("mean", "sd") if name in told):
+        center, width = _public(mean, "mean", 1), _public(sd, "sd", 1)
+        if kind == "max-norm":
+            length = float(_public(x_max, "x_max", 0))
+    middle, largest = (float(_public(y_center, "y_center", 0)), float(_public(y_max, "y_max", 0)))
+    if any(one.shape != center.shape for one in (width, *cut)):
         raise ArgumentError("mean and sd must hold as many numbers as there are columns")
-    if not ((width > 0).all() and length > 0 and told["y_max"] > 0):
+    if not ((width > 0).all() and length > 0 and largest > 0):
         raise ArgumentError("widths, sd, x_max and y_max must be above 0")
-    upper = None if clip_sd is None else told["mean"] + told["clip_sd"] * told["sd"]
-    if not isinstance(intercept, bool | np.bool_):
-        raise ArgumentError("intercept must be True or False")
-    ends = float(told["y_center"]), float(told["y_max"])
-    return RowScaling(kind, center, width, length, *ends, upper, bool(intercept))
+    upper = cut[0] + far * cut[1] if cut else None
+    return RowScaling(kind, center, width, length, middle, largest, upper, bool(intercept))
 
 
-_DIMENSIONS: Final = {"bounds": 2, "mean": 1, "sd": 1}
-"""Of public numbers; others are single ones."""
 _EACH: Final = ("a number", "one number per column", "one (lower, upper) pair per column")
 
 
@@ -211,6 +202,14 @@ def _public(values: ArrayLike | None, name: str, dimensions: int) -> Floats:
             f"this scaling needs {name}: {_EACH[dimensions]}, at most {_WIDEST:g} in size"
         )
     return array
+
+
+def paired(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
+    """Return rows and responses as float arrays; see `as_floats`."""
+    rows, response = as_floats(x, "x", 2), as_floats(y, "y", 1)
+    if response.shape != rows.shape[:1]:
+        raise ArgumentError("x and y must have as many rows")
+    return rows, response
 
 
 def as_floats(values: ArrayLike, name: str, dimensions: int) -> Floats:

@@ -19,6 +19,7 @@ import pytest
 from dpreg import Ledger
 from dpreg.api.aggregate import block_table, sample_aggregate
 from dpreg.errors import ArgumentError, DataError, DpregError, SchemaError
+from dpreg.estimation.blocks import taken
 from dpreg.sources.table import TableSource
 
 N = 3_001
@@ -130,10 +131,10 @@ def test_blocks_are_frames_of_the_declared_columns_and_types(form):
     assert table.read() == N
     index = np.array([7, 3, 2_999, *range(500, 700)])
     expected = frame().iloc[index].reset_index(drop=True)
-    block = table.rows.take(index)
+    block = taken(table.held, index)
     pd.testing.assert_frame_equal(block, expected)
     block["a"] = -1.0
-    pd.testing.assert_frame_equal(table.rows.take(index), expected)
+    pd.testing.assert_frame_equal(taken(table.held, index), expected)
     assert table.reader.passes == 1
 
 
@@ -156,7 +157,7 @@ def test_a_table_of_no_rows_has_columns():
     table = block_table(rows()[:0], "g", SCHEMA)
     assert table.read() == 0
     assert table.labels.tolist() == []
-    pd.testing.assert_frame_equal(table.rows.take(np.zeros(0, dtype=np.intp)), frame()[:0])
+    pd.testing.assert_frame_equal(taken(table.held, np.zeros(0, dtype=np.intp)), frame()[:0])
     result = sample_aggregate(middle, rows()[:0], schema=SCHEMA, eps=1, bounds=BOUNDS)
     assert result.nobs == 0
 
@@ -166,7 +167,7 @@ def test_rows_are_copied_out_of_the_table_that_holds_them():
     table = block_table(TableSource([("a", pd.Series(held, copy=False))], 50), schema={"a": (0, 9)})
     table.read()
     held[:] = -1
-    assert table.rows.take(np.arange(50))["a"].tolist() == list(range(50))
+    assert taken(table.held, np.arange(50))["a"].tolist() == list(range(50))
 
 
 # ---- when rows are read ----------------------------------------------------------------------

@@ -110,7 +110,7 @@ def test_the_ledger_is_charged_before_a_row_is_read_or_noise_drawn(call, monkeyp
     note(Ledger, "charge", "charge")
     note(Columns, "total", "read")
     note(VectorNoise, "draw", "draw")
-    note(aggregate_api.aggregate, "block_values", "read")
+    note(aggregate_api.blocks, "block_values", "read")
     call(frame(), eps=1, neighbors="add-remove", budget=Ledger(1))
     assert log[0] == "charge"
     assert log.count("charge") == 1
@@ -370,13 +370,13 @@ def test_aggregates_by_group(neighbors):
 
 def test_a_replaced_row_that_changes_groups_is_paid_for(monkeypatch):
     seen = []
-    honest = blockwise.aggregate.Averaging.planned.__func__
+    honest = blockwise.blocks.plan_averages
 
-    def spy(cls, size, groups, cost, changes, noise):
+    def spy(size, groups, cost, changes, noise):
         seen.append((groups, changes.after.contributions))
-        return honest(cls, size, groups, cost, changes, noise)
+        return honest(size, groups, cost, changes, noise)
 
-    monkeypatch.setattr(blockwise.aggregate.Averaging, "planned", classmethod(spy))
+    monkeypatch.setattr(blockwise.blocks, "plan_averages", spy)
     for neighbors, k in product(NEIGHBORS, (1, 3)):
         for name in ("aggregate", "grouped aggregate"):
             CALLS[name](frame(200), eps=1, neighbors=neighbors, contributions=k)

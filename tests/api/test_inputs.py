@@ -72,7 +72,7 @@ def test_rows_of_no_declared_group_are_in_none():
 
     found.total(count, "a test")
     assert seen == [0, -1, -1]
-    assert found.rows == 3
+    assert found.reader.rows == 3
 
 
 def test_truths_are_two_groups():

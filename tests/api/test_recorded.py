@@ -119,7 +119,7 @@ def test_without_a_ledger_the_clock_is_read_before_the_rows(clock: list[datetime
 
 def test_a_time_of_another_zone_is_told_in_utc() -> None:
     east = datetime.fromisoformat("2031-05-06T01:08:59+02:00")
-    assert recorded.charged_at([], east) == "2031-05-05T23:08+00:00"
+    assert recorded.record_of("dp_mean", {}, [], east).when == "2031-05-05T23:08+00:00"
 
 
 def test_no_record_is_made_without_a_time() -> None:

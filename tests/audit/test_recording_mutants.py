@@ -225,11 +225,11 @@ MUTANTS = {
         "(triangle, type(protection)(protection.neighbors))", cell("ols", "'laplace'", K3),
     ),
     "AdaSSP forgets contributions": Mutant(
-        perturbed, "release_sums", "contributions=protection.contributions", "contributions=1",
+        perturbed, "constants_of", "contributions=protection.contributions", "contributions=1",
         cell("ols", "'adassp'", K3),
     ),
     "SSP under the other relation": Mutant(
-        perturbed, "release_sums", "neighbors=protection.neighbors", "neighbors='add-remove'",
+        perturbed, "constants_of", "neighbors=protection.neighbors", "neighbors='add-remove'",
         cell("ols", "'ssp'", REPLACE),
     ),
     "sums of groups at half their sensitivity": Mutant(
@@ -301,7 +301,7 @@ MUTANTS = {
         cell("aggregate", "winsorized", K3), refused=True,
     ),
     "averages by a bound for block values": Mutant(
-        aggregate.Averaging, "planned", "changes.then(fitted.bound)", "fitted.bound",
+        aggregate, "plan_averages", "changes.then(fitted.bound)", "fitted.bound",
         cell("aggregate", ADD, K3), refused=True,
     ),
     "noise fitted to another cost": Mutant(

@@ -8,7 +8,7 @@ from oracles.accounts import bought, window
 from dpreg.errors import ArgumentError
 from dpreg.estimation import blocks as aggregate
 from dpreg.estimation import sums
-from dpreg.estimation.blocks import Limits, block_values, rows_of
+from dpreg.estimation.blocks import Limits, block_values
 from dpreg.estimation.sums import CELL_UNITS
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
@@ -49,7 +49,7 @@ def test_k_rows_change_at_most_k_block_values(neighbors, k, monkeypatch):
         limits = Limits((0.0,), (1_000.0,))
         return block_values(
             estimator,
-            rows_of(data),
+            data,
             blocks,
             limits,
             correct_bias=True,
@@ -82,8 +82,8 @@ def test_contiguous_blocks_would_not_do():
 @pytest.mark.parametrize("d", [1, 2])
 def test_the_average_s_loss_is_reached_and_never_passed(noise, k, d):
     """Extreme block values moved from one end to the other: the cells move as far as claimed."""
-    averaging = aggregate.Averaging.planned(d, 1, Budget(1, "1e-6"), moved(k), noise)
-    coding, fitted = averaging.coding, averaging.noise
+    averaging = aggregate.plan_averages(d, 1, Budget(1, "1e-6"), moved(k), noise)
+    coding, fitted = averaging
     limits = Limits((0.0,) * d, (20.0,) * d)
     losses = []
     for old, new in product([0.0, 5.0, 10.0, 13.0, 20.0], repeat=2):
@@ -134,11 +134,12 @@ def test_the_window_holds_nearly_all_values_and_little_more():
 
 def test_averages_have_honest_errors():
     rng = np.random.default_rng(2)
-    averaging = aggregate.Averaging.planned(1, 1, Budget(1), moved(1))
+    averaging = aggregate.plan_averages(1, 1, Budget(1), moved(1))
     found = []
     for _ in range(400):
         values = rng.normal(10, 0.5, (300, 1))
-        (one,) = averaging.release(values, Limits((8.5,), (11.5,)), bought(1, rng=rng))
+        limits, part = Limits((8.5,), (11.5,)), bought(1, rng=rng)
+        (one,) = aggregate.release_averages(values, limits, averaging, part)
         found.append((one.value, one.sampling, one.privacy))
     value, sampling, privacy = np.array(found).T
     assert sampling.mean() == pytest.approx(0.5 / np.sqrt(300), rel=0.15)
@@ -167,11 +168,11 @@ def test_a_window_between_bounds_that_nearly_touch_has_a_width(bounds):
     """Its ends once were one float, and numpy warned of 0/0."""
     limits = Limits((bounds[0],), (bounds[1],))
     values = np.full((500, 1), bounds[1])
-    averaging = aggregate.Averaging.planned(1, 1, Budget(1), moved(1))
+    averaging = aggregate.plan_averages(1, 1, Budget(1), moved(1))
     for _ in range(5):
         found = window(values, limits, eps=Fraction(5), changes=moved(1))
         assert bounds[0] <= found.lower[0] < found.upper[0] <= bounds[1]
-        (one,) = averaging.release(found.clip(values), found, bought(1))
+        (one,) = aggregate.release_averages(found.clip(values), found, averaging, bought(1))
         assert bounds[0] <= one.value <= bounds[1]
 
 

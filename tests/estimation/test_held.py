@@ -17,7 +17,6 @@ from scipy.optimize import minimize
 from dpreg.api.looks import can_hold
 from dpreg.estimation import objective
 from dpreg.estimation.objective import (
-    HeldRows,
     Location,
     Objective,
     hold_located,
@@ -120,7 +119,7 @@ def _tables(k, noise):
     own = [np.append(u, e) for u in rows for e in (-1e6, -LIMIT / AT.radius, 0.0, 1e6)]
     each = [np.tile(one[:, None], (1, k)) for one in own] + [np.zeros((3, 0))]
     made = [weighted(np.hstack([common, one]), AT, LIMIT) for one in each]
-    return [Objective(one, noise.penalty, [0, 0, 0]) for one in made]
+    return [dataclasses.replace(one, penalty=noise.penalty, noise=[0, 0, 0]) for one in made]
 
 
 def _worst(k, noise, neighbors):
@@ -167,8 +166,7 @@ def _objective(n=700, d=4, seed=2, scale=1.0):
     x = np.column_stack([np.ones(n), rng.standard_normal((n, d - 1))]) * scale
     y = rng.standard_normal(n) * 2
     b = [Fraction(round(cell * 2**30), 2**30) for cell in 5 * rng.standard_normal(d)]
-    rows = HeldRows(x, y, rng.uniform(0.1, 1, n), AT, LIMIT)
-    return Objective(rows, Fraction(7, 3), b)
+    return Objective(x, y, rng.uniform(0.1, 1, n), AT, LIMIT, Fraction(7, 3), b)
 
 
 @pytest.mark.parametrize("n", [0, 1, 63, 64, 700])
@@ -255,6 +253,6 @@ def test_only_rows_that_are_read_here_are_held(tmp_path):
 
 def test_nothing_shows_rows():
     made = held_from(frame(20))
-    for shown in (repr(made), str(made), repr(Objective(made, Fraction(1), []))):
+    for shown in (repr(made), str(made), repr(dataclasses.replace(made, penalty=Fraction(1)))):
         assert "array" not in shown
         assert len(shown) < 200

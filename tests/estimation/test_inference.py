@@ -83,7 +83,12 @@ def test_equation_noise_against_its_definition(columns):
 @pytest.mark.parametrize("noise", ["gaussian", "matrix-laplace", "laplace"])
 def test_redrawn_noise_has_the_release_law(noise):
     noisy = release_gram(
-        Moments.zero(6), (0, 1, 2, 3), exclusive=[(2, 3)], eps=Fraction(1), delta=DELTA, noise=noise
+        accumulate([], 6),
+        (0, 1, 2, 3),
+        exclusive=[(2, 3)],
+        eps=Fraction(1),
+        delta=DELTA,
+        noise=noise,
     )
     drawn = Redrawn.of(noisy).matrices(20_000, np.random.default_rng(2))
     np.testing.assert_allclose(drawn.std(axis=0), noisy.noise_sd, rtol=0.08)
@@ -141,7 +146,7 @@ def test_ridge_rule_and_bootstrap():
     fit = fit_gram(noisy)
     assert fit.ridged
     assert fit.ridge > 0
-    assert fit.interval_method == "bootstrap"
+    assert fit.draws is not None
     assert fit.draws.shape == (2000, 7)
     assert np.isfinite(fit.draws).all()
     assert (np.abs(fit.beta) < 3).all()
@@ -178,7 +183,7 @@ def test_collinear_columns_are_flagged_even_at_huge_eps():
 @pytest.mark.parametrize("scale", [0.0, -1.0, 1e-300, 1e12, -1e12])
 @pytest.mark.parametrize("columns", [(0, 1, 2), (1, 2), ()])
 def test_no_released_value_raises(scale, columns):
-    noisy = release_gram(Moments.zero(4), columns, eps=Fraction(1), rng=np.random.default_rng(6))
+    noisy = release_gram(accumulate([], 4), columns, eps=Fraction(1), rng=np.random.default_rng(6))
     broken = replace(noisy, cells=noisy.cells * scale, count=noisy.count * scale)
     for rows in (None, 0, 10):
         fit = fit_gram(broken, rows=rows, draws=50)

@@ -114,20 +114,6 @@ def test_the_same_release_has_the_same_intervals():
     assert (one.draws == two.draws).all()
 
 
-@pytest.mark.parametrize("intercept", [True, False])
-def test_sparse_releases_and_fits_are_the_same(intercept):
-    z, _ = table(3000, 25)
-    moments = accumulate([z], z.shape[1])
-    one, dense, places = fit(moments, 25, 1, intercept, rng=np.random.default_rng(2))
-    two, sparse, _ = fit(moments, 25, 1, intercept, rng=np.random.default_rng(2), sparse=True)
-    np.testing.assert_array_equal(sparse.cells.toarray(), dense.cells)
-    np.testing.assert_array_equal(sparse.noise_sd.toarray(), dense.noise_sd)
-    assert sparse.cells.nnz < dense.cells.size / 2
-    assert hidden_levels(sparse, places) == hidden_levels(dense, places)
-    np.testing.assert_array_equal(two.cov, one.cov)
-    np.testing.assert_array_equal(two.draws, one.draws)
-
-
 def test_a_covariance_is_the_same_in_parts(monkeypatch):
     z, _ = table(3000, 25)
     found, *_ = fit(accumulate([z], z.shape[1]), 25, 1, rng=np.random.default_rng(2))

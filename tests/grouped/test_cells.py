@@ -1,5 +1,7 @@
 """Cells that are made row by row are those of the dense matrix."""
 
+from functools import reduce
+
 import numpy as np
 import pytest
 
@@ -30,11 +32,8 @@ def test_a_sequence_of_rows_of_integers() -> None:
     assert len(cells) == 4
     assert tuple(cells) == ROWS
     assert cells == ROWS
-    assert cells == ROWS
     assert cells[-1] == ROWS[3]
     assert cells[1:3] == ROWS[1:3]
-    assert repr(cells) == repr(ROWS)
-    assert hash(cells) == hash(ROWS)
     assert all(type(cell) is int for row in cells for cell in row)
     with pytest.raises(IndexError):
         cells[4]
@@ -47,11 +46,11 @@ def test_cells_that_differ_are_not_equal() -> None:
     assert grouped() != 4
 
 
-def test_adding_and_multiplying_beyond_int64() -> None:
+def test_adding_beyond_int64() -> None:
     cells = grouped()
     twice = tuple(tuple(2 * cell for cell in row) for row in ROWS)
-    assert cells + cells == twice == cells * 2
-    many = cells * 2**40
+    assert cells + cells == twice
+    many = reduce(lambda sums, _: sums + sums, range(40), cells)
     assert many[0][0] == 8 << 80
     assert (many + many)[3][3] == 13 << 41
 
@@ -60,8 +59,7 @@ def test_adding_and_multiplying_beyond_int64() -> None:
 def test_sums_that_just_leave_int64_do_not_wrap(sign: int) -> None:
     half = sign * (2**62 + 5)
     one = GroupedCells(plain_layout(2), np.array([half, sign, half - sign], dtype=np.int64))
-    for found in (one + one, one * 2):
-        assert tuple(found) == ((2 * half, 2 * sign), (2 * sign, 2 * (half - sign)))
+    assert tuple(one + one) == ((2 * half, 2 * sign), (2 * sign, 2 * (half - sign)))
     less = GroupedCells(plain_layout(2), np.array([half - sign, 0, 0], dtype=np.int64))
     assert (one + less)[0][0] == (less + one)[0][0] == 2 * half - sign
 
@@ -69,7 +67,7 @@ def test_sums_that_just_leave_int64_do_not_wrap(sign: int) -> None:
 def test_moments_of_rows_and_of_cells_add() -> None:
     one, other = Moments(8, grouped()), Moments(8, ROWS)
     assert one == other
-    assert one + other == 2 * one == one + one
+    assert one + other == other + one == one + one
     with pytest.raises(AssertionError):
         GroupedCells(plain_layout(3), np.zeros(5, dtype=np.int64))
     with pytest.raises(AssertionError):

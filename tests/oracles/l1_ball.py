@@ -85,6 +85,18 @@ def interior_point(gram, cross, rho):
     return float(beta @ gram @ beta - 2.0 * cross @ beta)
 
 
+def parts(moments, columns):
+    """Return sum x x' and sum x y over some columns, in units of 2**-40."""
+    rows = [moments.cells[i] for i in columns]
+    return tuple(tuple(row[j] for j in columns) for row in rows), tuple(row[-1] for row in rows)
+
+
+def times(moments: Moments, count: int) -> Moments:
+    """Return the moments of the same rows seen `count` times over."""
+    cells = tuple(tuple(cell * count for cell in row) for row in moments.cells)
+    return Moments(moments.rows * count, cells, moments.group)
+
+
 def random_moments(rng: np.random.Generator, p: int) -> Moments:
     """Return moments of p columns: few rows or many, smooth, coarse, constant, collinear."""
     rows = int(rng.choice([0, 1, 2, max(p - 1, 0), 40, 700]))

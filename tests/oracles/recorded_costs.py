@@ -178,9 +178,9 @@ def _minimum(
     d, penalty = len(made.noise), float(made.penalty)
     unit = 2 / max(cell.denominator for cell in made.noise)
     # Residuals cut to [-1, 1], with weights: all rows have gradients of one length.
-    lengths, square = np.linalg.norm(made.rows.x, axis=1), made.rows.location.radius**2
-    pull, bent = float((made.rows.weights * lengths).max()), square
-    assert (made.rows.weights * lengths**2).max() <= square * (1 + 1e-9)
+    lengths, square = np.linalg.norm(made.x, axis=1), made.location.radius**2
+    pull, bent = float((made.weights * lengths).max()), square
+    assert (made.weights * lengths**2).max() <= square * (1 + 1e-9)
     reach = asked.rows * asked.k * pull
     apart = 2 * float(tolerance) / penalty * 2**places + math.sqrt(d)
     losses = (

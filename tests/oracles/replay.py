@@ -178,7 +178,7 @@ WATCHED = (
     *(Watched(few, name) for name in ("_cut", "_around")),
     Watched(few.Location, "carried"),
     Watched(few, "_spread", ("held",)),
-    Watched(few, "few_fit", ("read", "hold", "design", "opened")),
+    Watched(few, "few_fit", ("reader", "design", "opened")),
 )
 
 

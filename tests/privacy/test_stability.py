@@ -179,12 +179,12 @@ def test_block_values_that_a_person_changes(protection, groups, grouped, moved):
 
 def test_averages_over_blocks_are_drawn_for_the_rows_of_a_person():
     changes = aggregate.block_changes(THREE)
-    averaging = aggregate.Averaging.planned(1, 1, Budget(1), changes)
-    assert averaging.noise.bound.protection == THREE
+    coded, noise = aggregate.plan_averages(1, 1, Budget(1), changes)
+    assert noise.bound.protection == THREE
     coding, fitted = sums.plan(
         1, 1, degree=2, grouped=False, cost=Budget(1), protection=THREE, complete=True
     )
-    assert (coding, fitted.scale) == (averaging.coding, averaging.noise.scale)
+    assert (coding, fitted.scale) == (coded, noise.scale)
 
 
 PROVERS = {

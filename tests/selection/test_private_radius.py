@@ -8,7 +8,7 @@ from oracles.accounts import private_radius
 from oracles.neighbours import DEFAULTS
 
 import dpreg
-from dpreg.moments import Moments
+from dpreg.moments import Moments, accumulate
 from dpreg.privacy.mechanisms.choice import effective_t
 from dpreg.privacy.ranks import cell_counts, rank_scores
 from dpreg.request import SelectionRequest
@@ -92,7 +92,7 @@ def test_the_scores_move_within_twice_the_contributions() -> None:
 
 
 def test_blocks_without_rows_or_of_full_dependence_have_a_value() -> None:
-    zero = Moments.zero(4)
+    zero = accumulate([], 4)
     same = Moments(9, tuple((9 << 40,) * 4 for _ in range(4)))
     norms = block_norms([zero, same], [0, 1, 2], default=1.0)
     assert norms[0] == 1.0

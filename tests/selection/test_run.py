@@ -9,7 +9,7 @@ import pytest
 from oracles.bounds import of_scores
 from oracles.neighbours import DEFAULTS
 
-from dpreg.moments import Moments
+from dpreg.moments import accumulate
 from dpreg.privacy.mechanisms.choice import effective_t
 from dpreg.request import SelectionRequest
 from dpreg.schema import Schema
@@ -82,7 +82,7 @@ def test_halves_are_disjoint_and_whole_and_called_by_their_names() -> None:
 def test_blocks_of_a_private_radius_cross_the_halves(fit: str | None) -> None:
     rows = Call(fit=fit, radius="private").read()
     assert len(rows.blocks) == 400 // (5 * 3)
-    assert sum(rows.blocks, Moments.zero(4)).cells == rows.everyone.cells
+    assert sum(rows.blocks, accumulate([], 4)).cells == rows.everyone.cells
     assert {block.group for block in rows.blocks} == {"all"}
 
 

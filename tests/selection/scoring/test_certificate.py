@@ -4,7 +4,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from oracles.l1_ball import RADII, random_moments
+from oracles.l1_ball import RADII, parts, random_moments
+from oracles.l1_ball import times as repeated
 
 from dpreg.selection.scoring.candidates import solve, tidy
 from dpreg.selection.scoring.problem import FloatForm, ball_minimum
@@ -12,7 +13,7 @@ from dpreg.selection.scoring.problem import FloatForm, ball_minimum
 
 def arrays(moments):
     width = moments.size - 1
-    return moments.gram(range(width)), moments.cross(range(width))
+    return parts(moments, range(width))
 
 
 def candidates(rng, gram, cross, rho, width, count):
@@ -28,7 +29,7 @@ def candidates(rng, gram, cross, rho, width, count):
 def check_floats_hold_the_minimum(seeds, times=1):
     for seed in seeds:
         rng = np.random.default_rng(seed)
-        moments = random_moments(rng, 1 + seed % 6) * times
+        moments = repeated(random_moments(rng, 1 + seed % 6), times)
         rho = RADII[seed % len(RADII)] * Fraction(1, 1 + seed % 3)
         gram, cross = arrays(moments)
         width = len(cross)

@@ -4,17 +4,14 @@ from time import perf_counter
 
 import numpy as np
 import pytest
-from oracles.l1_ball import RADII, interior_point, random_moments
+from oracles.l1_ball import RADII, interior_point, parts, random_moments
 
 from dpreg.selection.scoring.candidates import solve, tidy, vertex_signs
 
 
 def floats(moments):
     width = moments.size - 1
-    return (
-        np.array(moments.gram(range(width)), dtype=float),
-        np.array(moments.cross(range(width)), dtype=float),
-    )
+    return tuple(np.array(part, dtype=float) for part in parts(moments, range(width)))
 
 
 def objective(gram, cross, beta):

@@ -4,13 +4,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from oracles.l1_ball import RADII, enumerate_faces, random_moments
+from oracles.l1_ball import RADII, enumerate_faces, parts, random_moments
 
 from dpreg.selection.scoring.problem import ball_minimum
-
-
-def parts(moments, columns):
-    return moments.gram(columns), moments.cross(columns)
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -9,7 +9,8 @@ from math import floor
 
 import numpy as np
 import pytest
-from oracles.l1_ball import RADII, enumerate_faces, interior_point, random_moments
+from oracles.l1_ball import RADII, enumerate_faces, interior_point, parts, random_moments
+from oracles.l1_ball import times as repeated
 from oracles.scores import quadratic_scores
 
 from dpreg.arrays import MOMENT_BITS
@@ -51,7 +52,7 @@ def test_agrees_with_an_interior_point_method(p):
         model = rng.random(p + 1) < 0.8
         q = quadratic_scores(moments, model[None, :], rho)[0]
         columns = np.flatnonzero(model)
-        want = interior_point(moments.gram(columns), moments.cross(columns), float(rho))
+        want = interior_point(*parts(moments, columns), float(rho))
         unit = float(score_grid(rho)) * 2.0**MOMENT_BITS
         tolerance = 1.0 + 1e-9 * moments.cells[-1][-1]
         assert -tolerance <= want - q * unit
@@ -70,7 +71,7 @@ def check_against_all_faces(seeds):
         got = quadratic_scores(moments, models, rho)
         for model, q in zip(models, got.tolist(), strict=True):
             columns = np.flatnonzero(model)
-            value = enumerate_faces(moments.gram(columns), moments.cross(columns), rho)
+            value = enumerate_faces(*parts(moments, columns), rho)
             ties += value != 0 and in_units(value, rho).denominator == 1
             assert q == floor(in_units(value, rho))
     return ties
@@ -194,13 +195,13 @@ def test_candidates_carry_no_weight(spread, monkeypatch):
 
 @pytest.mark.parametrize("times", [1, 1000, 500_000, 50_000_000])
 def test_tiers_agree_from_a_thousand_to_fifty_thousand_million_rows(times):
-    moments = regression(1000, 6) * times
+    moments = repeated(regression(1000, 6), times)
     for rho in (Fraction(3, 10), Fraction(2)):
         problem = Problem(moments, rho)
         q = problem.scores(every_model(7))
         for i in range(0, 128, 11):
             columns = np.flatnonzero(every_model(7)[i])
-            value = exact.ball_minimum(moments.gram(columns), moments.cross(columns), rho).value
+            value = exact.ball_minimum(*parts(moments, columns), rho).value
             assert q[i] == floor(in_units(value, rho))
 
 
@@ -208,9 +209,9 @@ def test_one_model_of_many_columns():
     moments = regression(900, 45)
     rng = np.random.default_rng(0)
     for rho in (Fraction(1, 5), Fraction(1), Fraction(30)):
-        problem = Problem(moments * 1000, rho)
+        problem = Problem(repeated(moments, 1000), rho)
         columns = rng.permutation(46)[:38].tolist()
-        minimum = exact.ball_minimum(moments.gram(columns), moments.cross(columns), rho)
+        minimum = exact.ball_minimum(*parts(moments, columns), rho)
         want = floor(1000 * in_units(minimum.value, rho))
         assert problem.score_one(columns) == want
 
@@ -223,7 +224,7 @@ from dpreg.selection.scoring.problem import Problem
 rng = np.random.default_rng(5)
 x = rng.uniform(-1, 1, (5000, 10))
 z = np.column_stack([np.ones(5000), x, np.clip(x @ rng.normal(size=10) * 0.2, -1, 1)])
-moments = accumulate([z], 12) * 40
+moments = accumulate([z] * 40, 12)
 models = (np.arange(0, 2048, 8)[:, None] >> np.arange(11) & 1).astype(bool)
 q = [Problem(moments, Fraction(r)).scores(models) for r in ("1/2", "3")]
 print(hashlib.sha256(np.concatenate(q).tobytes()).hexdigest())
@@ -250,7 +251,7 @@ def test_batches_larger_than_the_memory_limit(monkeypatch):
 
 
 def test_no_models_and_no_columns():
-    assert quadratic_scores(Moments.zero(2), np.zeros((0, 1), dtype=bool), Fraction(1)).shape == (
+    assert quadratic_scores(accumulate([], 2), np.zeros((0, 1), dtype=bool), Fraction(1)).shape == (
         0,
     )
     nothing = np.zeros((3, 1), dtype=bool)

@@ -18,12 +18,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpreg.api.aggregate import Aggregate, Blocks, block_table
-from dpreg.api.context import charged_at, now, position, public_arguments
+from dpreg.api.context import now, record_of
 from dpreg.errors import ArgumentError
-from dpreg.estimation.blocks import Rows, corrected, evaluations
+from dpreg.estimation.blocks import corrected, evaluations
 from dpreg.privacy.ledger.handle import kept
 from dpreg.request import settle_budget
-from dpreg.results.claim import LedgerPosition, ReleaseRecord
+from dpreg.results.claim import ReleaseRecord
 from dpreg.results.classic import ClassicResults
 from dpreg.sources.persons import Persons
 from dpreg_bridge.ledgers import charged_to
@@ -41,18 +41,16 @@ Indices = NDArray[np.intp]
 class _Run:
     """A call whose estimator R is running.
 
-    `wanted` are the rows of each block's estimates, `seeds` those of its random numbers, `told` the
-    public arguments, `when` the time of the charge, and `place` its place in its ledger.
+    `wanted` are the rows of each block's estimates, `seeds` those of its random numbers, `record`
+    what the call was, with the time of the charge and its place in its ledger.
     """
 
     asked: Aggregate
     steps: Generator[Blocks, Floats, ClassicResults]
-    told: dict[str, Any]
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...]
+    record: ReleaseRecord | None = None
     wanted: list[list[Indices]] = field(default_factory=list)
     seeds: list[int] = field(default_factory=list)
-    place: LedgerPosition | None = None
-    when: str = ""
 
     def expect(self, blocks: Blocks) -> None:
         self.wanted = [evaluations(block, self.asked.correct_bias) for block in blocks.rows]
@@ -94,7 +92,6 @@ def open_run(
         The arguments of `dpreg.sample_aggregate`; `budget` is a ledger's path.
     """
     notes = settle_budget(asked)
-    told = public_arguments({**asked, "by": by, "schema": schema})
     checked = Aggregate.of(asked)
     persons = Persons.of(checked.protection, checked.seed)
     held = np.empty((rows, 0)) if data is None else data
@@ -104,14 +101,15 @@ def open_run(
         if ledger is None:
             raise ArgumentError("analyst says on whose account the budget is charged: give budget.")
         ledger = ledger.for_analyst(analyst)
-    run = _Run(checked, checked.steps(table, ledger), told, notes)
+    run = _Run(checked, checked.steps(table, ledger), notes)
     started = now()
     with kept() as receipt:
         run.expect(next(run.steps))
-    run.place, run.when = position(receipt), charged_at(receipt, started)
+    told = {**asked, "by": by, "schema": schema}
+    run.record = record_of("sample_aggregate", told, receipt, started)
     number = next(_numbers)
     _runs[number] = run
-    return _asking(number, run) | {"columns": None if data is None else _columns(table.rows)}
+    return _asking(number, run) | {"columns": None if data is None else _columns(table.held)}
 
 
 def send_estimates(run: int, data: pd.DataFrame) -> dict[str, Any]:
@@ -121,11 +119,8 @@ def send_estimates(run: int, data: pd.DataFrame) -> dict[str, Any]:
         going.expect(going.steps.send(going.values(data.to_numpy(dtype=np.float64))))
     except StopIteration as end:
         close_run(run)
-        record = ReleaseRecord(
-            call="sample_aggregate", when=going.when, arguments=going.told, ledger=going.place
-        )
         notes = (*going.notes, *end.value.notes)
-        return {"result": view(replace(end.value, record=record, notes=notes), Words())}
+        return {"result": view(replace(end.value, record=going.record, notes=notes), Words())}
     return _asking(run, going)
 
 
@@ -134,9 +129,8 @@ def close_run(run: int) -> None:
     _runs.pop(run, None)
 
 
-def _columns(rows: Rows) -> dict[str, Any]:
+def _columns(frame: pd.DataFrame) -> dict[str, Any]:
     """Lay out the columns that blocks have: a list with levels is a factor, one without logical."""
-    frame: pd.DataFrame = rows.take(np.arange(rows.count))
     return {str(name): _column(cells) for name, cells in frame.items()}
 
 
