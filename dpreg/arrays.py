@@ -31,11 +31,7 @@ def to_grid(
 ) -> NDArray[np.float64]:
     """Clip to [-1, 1] and round to whole units of 2**-20, into `out`; a NaN counts as zero."""
     cells: NDArray[np.float64] = np.clip(block, -1.0, 1.0, out=out, dtype=np.float64)
-    np.copyto(cells, 0.0, where=np.isnan(cells))
-    return rounded(cells)
-
-
-def rounded(cells: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Round cells of [-1, 1] to whole units of 2**-20, in place."""
     cells *= 2.0**CELL_BITS
-    return np.rint(cells, out=cells)
+    np.rint(cells, out=cells)
+    np.copyto(cells, 0.0, where=np.isnan(cells))
+    return cells

@@ -181,7 +181,7 @@ class Design:
                     column, raw = self.columns[place], multiplied(self._products[place - 1], values)
                 else:
                     column, raw = self.response, response[0]
-                scale(raw, column.offset, column.width, row, held=column.is_held)
+                scale(raw, column.offset, column.width, row)
             out[:, ~complete] = 0.0
             slots = tuple(group.slots(values, complete) for group in groups)
         return CodedRows(out.T, slots)

@@ -304,7 +304,6 @@ def _spline(code: str, spec: Spline, columns: tuple[str, ...], types: Columns) -
         found = []
         for basis in bases:
             column = np.asarray(splev(x, (knots, basis, spec.degree)), dtype=np.float64)
-            np.clip(column, 0.0, 1.0, out=column)
             column[~inside] = np.nan
             found.append(column)
         return found

@@ -4,19 +4,6 @@ Each function does to a row what depends on that row alone. Nothing here raises 
 (callers hold `numpy.errstate`): a cell without a legal value marks its row as incomplete, and the
 caller blanks such rows at the end.
 
-Clipped once
-------------
-Cells of numbers are clipped where they come from the reader, to their declared bounds
-(`clean_cells`), and not a second time: the scaled response alone is, to its `clip`, and a column
-whose bounds rounding moves beyond 1.
-
-*Statement.* Every cell of a complete row that `scale` writes lies in [-1, 1]. *Proof.* The raw
-value lies in the column's interval [lo, hi]: cells lie in their bounds, and what is computed of
-them in the interval that is computed of these (`dpreg.formula.expressions`; splines are moved into
-theirs). x -> (x - offset) / width, rounded twice, does not fall in x, as rounding does not: the
-stored value lies between those of lo and hi. Both lie in [-1, 1] where `Column.is_held`, which
-computes them just so; elsewhere the cell is clipped. QED
-
 Groups
 ------
 A column that is 0 but at one level of each factor of levels in it (treatment coding, full or
@@ -80,12 +67,6 @@ class Column:
     offset: float
     width: float
     levels: bool = False
-
-    @property
-    def is_held(self) -> bool:
-        """Whether values within the bounds are stored within [-1, 1] as they are."""
-        ends = ((end - self.offset) / self.width for end in (self.lo, self.hi))
-        return max(map(abs, ends)) <= 1.0
 
 
 def scaled_column(
@@ -232,14 +213,11 @@ def multiplied(product: Product, values: Values) -> Floats:
     return np.asarray(result)
 
 
-def scale(
-    raw: Floats, offset: float | Floats, width: float | Floats, out: Floats, *, held: bool
-) -> None:
-    """Write stored values to `out`, clipped where the bounds do not hold them; NaN stays NaN."""
+def scale(raw: Floats, offset: float | Floats, width: float | Floats, out: Floats) -> None:
+    """Write clip((raw - offset) / width, -1, 1) to `out`; NaN stays NaN."""
     np.subtract(raw, offset, out=out)
     np.divide(out, width, out=out)
-    if not held:
-        np.clip(out, -1.0, 1.0, out=out)
+    np.clip(out, -1.0, 1.0, out=out)
 
 
 # ---- groups --------------------------------------------------------------------------------------
@@ -260,8 +238,6 @@ class CodedColumns:
         Factors of numbers, and which of their columns, in the order in which patsy multiplies.
     offset, width : (m,) array
         Of the group's columns.
-    held : bool
-        Whether all of them are: `Column.is_held`.
     """
 
     group: Group
@@ -270,7 +246,6 @@ class CodedColumns:
     numbers: tuple[tuple[str, int], ...]
     offset: Floats
     width: Floats
-    held: bool
 
     def slots(self, values: Mapping[str, Any], complete: Bools) -> Slots:
         """Make the codes and values of some rows, from their factors' values."""
@@ -281,7 +256,7 @@ class CodedColumns:
         parts = tuple((code, place, None) for code, place in self.numbers)
         raw = multiplied(Product("", parts), values)
         stored = np.empty(len(codes))
-        scale(raw, self.offset[codes], self.width[codes], stored, held=self.held)
+        scale(raw, self.offset[codes], self.width[codes], stored)
         return Slots(codes, stored)
 
 
@@ -344,10 +319,9 @@ def _made(
     offset = np.array([column.offset for column in own])
     width = np.array([column.width for column in own])
     rest, named = np.empty(len(own)), np.empty(len(own))
-    held = all(column.is_held for column in own)
-    scale(np.zeros(len(own)), offset, width, rest, held=held)
-    scale(np.ones(len(own)), offset, width, named, held=held)
+    scale(np.zeros(len(own)), offset, width, rest)
+    scale(np.ones(len(own)), offset, width, named)
     cells = to_grid(rest).astype(np.int64)
     steps = None if numbers else to_grid(named).astype(np.int64) - cells
     group = Group(places, cells, steps)
-    return CodedColumns(group, labels, table.reshape(sizes), numbers, offset, width, held)
+    return CodedColumns(group, labels, table.reshape(sizes), numbers, offset, width)

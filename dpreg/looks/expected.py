@@ -146,4 +146,4 @@ class _Stored:
         return {}
 
     def block(self, chunk: Chunk, /) -> Floats:
-        return np.clip(chunk[_CELLS], -1.0, 1.0)
+        return np.array(chunk[_CELLS], dtype=np.float64)

@@ -60,7 +60,7 @@ from typing import Final
 
 import numpy as np
 
-from dpreg.arrays import CELL_BITS, Bools, Floats, Ints, rounded
+from dpreg.arrays import CELL_BITS, Bools, Floats, Ints, to_grid
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
 from dpreg.grouped import Vectors
@@ -124,7 +124,8 @@ class Rows:
 
     def cells(self, chunk: Chunk) -> Floats:
         """Return the stored rows of a chunk on their grid, (D, rows)."""
-        return rounded(self.design.block(chunk)).T
+        rows = self.design.block(chunk)
+        return np.asarray(to_grid(rows, out=rows).T)
 
     def located(self, cells: Floats) -> tuple[Floats, Floats]:
         """Return k and f of gridded cells (D, rows): (d, rows), and (d, rows) or (1, rows)."""
