@@ -55,13 +55,15 @@ class Tuning:
         The norm of H's noise over n. Less hides fewer directions and limits more rows; at .2 and
         with a share of .2 widths were a tenth larger and hidden columns held less.
     limit : float
-        c of a score's limit (`dpreg.looks.locate`). At .15, .2, .25 and .3 errors are 1.27, 1.31,
-        1.36 and 1.40 robust ones (both halves, geometric mean). With an index of 2.5 unmarked
-        slopes hold .930 at .2 and .934 at .25, right models are 1.8 and 1.9 wide (10 releases;
-        2026-11-26).
+        c of a score's limit (`dpreg.looks.locate`). With .15, .2, .25 and .4 errors are .97, 1.08,
+        1.12 and 1.24 robust ones (both halves, medians), right models 1.75, 1.74, 1.83 and 2.1 wide
+        (4 releases; 2026-11-26). At .08 others are 2.8 wide where they hold as much.
     slower : float
-        By how much the index of a score's tail may be less beyond half its limit than it is before
-        (`dpreg.looks.law`).
+        By how much the index of a score's tail is less beyond half its limit than before it, with
+        delta (`dpreg.looks.law`). At .6, .8 and 1 unmarked slopes hold .94, .96 and .96 at widths
+        of 2.0, 2.1 and 2.3 (c of .25, 4 releases), .931 at 2.17 as it is (20); an index of 2.4 for
+        all tables, in whose place it is read from each, .94 at 2.3. At pure eps 0, .3 and .8 hold
+        .94, .95 and .98 at 3.6, 4.2 and 6.5: there it is 0 (2026-11-26).
     radius, residual : float
         R and tau of a locating look, over the located scale: with R of 2 pure intervals hold .90
         of the time where they hold .93; at 1.3 or tau of 1.7 they are a tenth and a fifth wider.
