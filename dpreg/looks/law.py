@@ -16,8 +16,9 @@ whatever the model, right or wrong:
       n S^2 (S / 2r)^-a b(a),    b(a) = (1 - 2^(2-a)) / (2 (a - 2)),
 
   which tells a, the index of the tail. Far out the chance may fall more slowly than between r and
-  S/2: with delta, where limits are far out, the index beyond is taken to be a - TUNING.slower; at
-  pure eps limits are nearer, and it is a. Then what is cut, the sum of
+  S/2, the more so the farther out limits are: with delta the index beyond is taken to be
+  a - TUNING.slower, half of that less where H is an earlier look's; at pure eps, where limits are
+  nearest, it is a. Then what is cut, the sum of
   (|s_i| - S)+, is q / S times 2^-a / ((a - 1) b(a)); without end where that index is 1. B is that
   of q and its noise. Where n counts rows and a unit is a person, a is drawn to 2;
 - D, what is not known of H: rows far out were limited in it, and where an earlier look had shown
@@ -165,7 +166,8 @@ def _cut(release: Release, rows: float) -> float:
     r = math.sqrt(held(max(release.trace, 2 * release.trace_sd) / n))
     told = math.log(max(S / (2 * r), 1.0)) * _INDICES - np.log(_beyond(_INDICES))
     a = np.interp(-math.log(held(q / (n * S))), told, _INDICES)
-    a -= TUNING.slower * (release.degrees is None)
+    if release.degrees is None:
+        a -= TUNING.slower / (1 if release.carried is None else 2)
     return float(q * 2**-a / (max(a - 1, _LEAST) * _beyond(a)))
 
 

@@ -63,7 +63,8 @@ class Tuning:
         delta (`dpreg.looks.law`). At .6, .8 and 1 unmarked slopes hold .94, .96 and .96 at widths
         of 2.0, 2.1 and 2.3 (c of .25, 4 releases), .931 at 2.17 as it is (20); an index of 2.4 for
         all tables, in whose place it is read from each, .94 at 2.3. At pure eps 0, .3 and .8 hold
-        .94, .95 and .98 at 3.6, 4.2 and 6.5: there it is 0 (2026-11-26).
+        .94, .95 and .98 at 3.6, 4.2 and 6.5: there it is 0; at chosen columns 0, .4 and .8 hold
+        .93, .96 and .98 at 2.5, 2.7 and 3.2 (`benchmarks.fresh`, both halves): half (2026-11-26).
     radius, residual : float
         R and tau of a locating look, over the located scale: with R of 2 pure intervals hold .90
         of the time where they hold .93; at 1.3 or tau of 1.7 they are a tenth and a fifth wider.

@@ -141,9 +141,12 @@ def test_limits_that_cut_nothing_add_nothing():
     assert (np.diag(fit(law(near, family, N)).covariance) > 1.01 * plain).all()
 
 
-@pytest.mark.parametrize("pure", [False, True])
+@pytest.mark.parametrize(
+    ("slower", "other"),
+    [(TUNING.slower, {}), (TUNING.slower / 2, {"carried": np.eye(4)}), (0.0, {"degrees": 5})],
+)
 @pytest.mark.parametrize("index", [2.0 + TUNING.slower, 3.1, 4.5])
-def test_the_tail_tells_what_limits_cut(index, pure):
+def test_the_tail_tells_what_limits_cut(index, slower, other):
     """Of lengths whose chance falls as a power beyond S/2, by their sums and by the law."""
     x, y = rows_of("linear")
     family, release = released("linear", x, y, exact("linear", x, y).params)
@@ -155,9 +158,9 @@ def test_the_tail_tells_what_limits_cut(index, pure):
         return float((limited**2 - S * S / 4).sum()), float((u - limited).sum())
 
     tail, _ = beyond(round(n * (2 * r / S) ** index), index)
-    cut = tail * float(np.divide(*beyond(n, index if pure else index - TUNING.slower)[::-1]))
+    cut = tail * float(np.divide(*beyond(n, index - slower)[::-1]))
     near = replace(release, limits=(1e9, S), score_sd=0.0, tail=tail, middle=None, trace=n * r * r)
-    near = replace(near, degrees=5 if pure else None)
+    near = replace(near, **other)
     assert math.sqrt(np.trace(law(near, family, n).fixed)) == pytest.approx(cut, rel=0.02)
     unseen = law(replace(near, tail=-tail, tail_sd=tail), family, n)
     assert math.sqrt(np.trace(unseen.fixed)) == pytest.approx(cut, rel=0.02)
