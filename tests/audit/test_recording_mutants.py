@@ -399,7 +399,7 @@ context, "answered", "account.take(accounts[place])\n",
         cell("ols", "'objective'", REPLACE, K3),
     ),
     "columns' sums for the other relation": Mutant(
-        scale_noise, "means_noise", "twice = 2", "twice = 1",
+        scale_noise, "means_noise", "protection.changes * ", "",
         cell("ols", "'objective'", REPLACE, K3),
     ),
     "a minimum's noise for one row a person": Mutant(

@@ -66,7 +66,7 @@ def look_of(made, what, point, family, limits):
         return made.locating(point, family, limits, SHARE, 1.0), SHARE
     last = what == "last"
     noise, before = plan.fit_noise(SHARE, last=last), None
-    if noise.shares[0] == 0:
+    if not noise.information_scales:
         size = point.size
         before = Release(
             point, np.eye(size), np.zeros(size), 1.0, 1.0, None, 1.0, 1.0, limits, 0.1, degrees=3
@@ -210,7 +210,7 @@ def test_a_fitting_look_releases_sums_in_the_units_of_its_record(name, last, del
     noise = plan.fit_noise(SHARE, last=last)
     assert found.score_sd == pytest.approx(S * noise.score_sd)
     assert found.middle_sd == pytest.approx(S * S * noise.middle_sd)
-    if noise.shares[0]:
+    if noise.information_scales:
         assert found.information_sd == pytest.approx(A * noise.information_sd)
     if plan.gaussian:
         drawn = [tag.scale / 2**40 for tag in tags.values()]

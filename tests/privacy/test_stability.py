@@ -208,7 +208,7 @@ PROVERS = {
         "estimation/gram.py:_laplace_plan",
         "estimation/gram.py:_matrix_laplace_plan",
         "estimation/perturbed.py:release_sums",
-        "privacy/look_noise.py:_bound",
+        "privacy/look_noise.py:_use",
         "privacy/noise.py:_use",
     },
     "Transformation": {
