@@ -29,8 +29,8 @@ def main() -> int:
         runner.written({**kept, **{name: runner.hashed(every[name]()) for name in names}})
         return 0
     moved = {name: parts for name in names if (parts := runner.moved(name))}
-    if asked.diff:
-        print(runner.difference(names if asked.words else list(moved)))
+    if asked.diff and (told := names if asked.words else list(moved)):
+        print(runner.difference(told))
         return 0
     for name, parts in moved.items():
         print(f"{name}: {', '.join(parts)}")
