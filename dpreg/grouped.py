@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,12 +136,7 @@ def plain_layout(size: int) -> Layout:
 
 
 class Vectors(Protocol):
-    """What makes row vectors, from public facts. It is sent to the rows.
-
-    A `Design` leaves wide factors as codes, too, for the same moments, sooner: its `layout` says
-    which columns are given by codes, and its `coded` makes rows of a chunk, fresh `CodedRows` of
-    which `to_grid` makes the same as of `block`'s.
-    """
+    """What makes row vectors, from public facts: a `Design`, for one. It is sent to the rows."""
 
     @property
     def types(self) -> Columns:
@@ -158,9 +153,21 @@ class Vectors(Protocol):
         """
 
 
+@runtime_checkable
+class CodedVectors(Vectors, Protocol):
+    """Vectors that can leave wide factors as codes: the same moments, sooner."""
+
+    @property
+    def layout(self) -> Layout:
+        """Which columns are given by codes."""
+
+    def coded(self, chunk: Chunk, /) -> CodedRows:
+        """Make rows that `to_grid` makes the same of as of `block`'s. The arrays are fresh."""
+
+
 def layout_of(vectors: Vectors) -> Layout:
     """Return where the moments of rows lie in a pass's vector."""
-    return getattr(vectors, "layout", None) or plain_layout(vectors.size)
+    return vectors.layout if isinstance(vectors, CodedVectors) else plain_layout(vectors.size)
 
 
 # ---- cells ---------------------------------------------------------------------------------------

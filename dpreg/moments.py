@@ -29,6 +29,7 @@ from dpreg.arrays import MOMENT_BITS, Floats, Ints, Objects, to_grid
 from dpreg.errors import ArgumentError
 from dpreg.grouped import (
     CodedRows,
+    CodedVectors,
     GroupedCells,
     GroupSums,
     Layout,
@@ -150,8 +151,10 @@ class _MomentTally:
 
     def _coded(self, chunk: Chunk) -> CodedRows:
         """Make rows of a chunk."""
-        coded: CodedRows | None = getattr(self.vectors, "coded", lambda _: None)(chunk)
-        return CodedRows(self.vectors.block(chunk), ()) if coded is None else coded
+        vectors = self.vectors
+        if isinstance(vectors, CodedVectors):
+            return vectors.coded(chunk)
+        return CodedRows(vectors.block(chunk), ())
 
     def _labels(self, start: int, chunk: Chunk, rows: int) -> Ints | None:
         if self.coins is None:

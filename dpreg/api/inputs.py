@@ -305,6 +305,9 @@ def estimate_fields(
     estimates: Sequence[Estimate], bounds: Mapping[str, Sequence[float]]
 ) -> dict[str, Any]:
     """Return the fields that estimates have."""
-    told = np.array(estimates, dtype=np.float64).reshape(-1, 3).T.copy()
-    fields = dict(zip(("estimates", "sampling_errors", "privacy_errors"), told, strict=True))
-    return fields | {"bounds": {name: np.array(pair) for name, pair in bounds.items()}}
+    return {
+        "estimates": np.array([one.value for one in estimates]),
+        "sampling_errors": np.array([one.sampling for one in estimates]),
+        "privacy_errors": np.array([one.privacy for one in estimates]),
+        "bounds": {name: np.array(pair) for name, pair in bounds.items()},
+    }

@@ -271,12 +271,12 @@ class ByPaper(Way):
         drawn = Counter(selection.models).most_common(1)[0][0]
         columns = columns_of_units(space, drawn)
         fit, formula, regression = None, formula_of(design, columns), None
+        nobs = None if request.fit == "split" else rows.n
         if rows.fitting is not None and prepared.fit is not None:
             fit = joint_fit(design, columns, rows.fitting, rows.n, prepared.fit)
         facts = facts_of(request, design, prepared.unbounded, account, rows.n, reader.passes)
         if fit is not None:
-            fit |= {"formula": formula, "fit": request.fit}
-            fit |= {"nobs": None} if request.fit == "split" else {}
+            fit |= {"formula": formula, "fit": request.fit, "nobs": nobs}
             regression = released(RegressionResults, design, columns, facts, **fit)
         clip = request.clip
         squared = clip**2 if request.method == "pcls" else 1

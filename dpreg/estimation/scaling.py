@@ -166,7 +166,9 @@ def row_scaling(
         raise ArgumentError(f"scaling must be one of {SCALINGS}, got {shown(kind)}")
     if not isinstance(intercept, bool | np.bool_):
         raise ArgumentError("intercept must be True or False")
-    cut = [] if clip_sd is None else [_public(mean, "mean", 1), _public(sd, "sd", 1)]
+    moments: tuple[Floats, ...] = ()
+    if kind != "box" or clip_sd is not None:
+        moments = _public(mean, "mean", 1), _public(sd, "sd", 1)
     far = 0.0 if clip_sd is None else _public(clip_sd, "clip_sd", 0)
     length = 1.0
     if kind == "box":
@@ -176,15 +178,15 @@ def row_scaling(
         center, width = limits.mean(axis=1), (limits[:, 1] - limits[:, 0]) / 2
         length = float(np.sqrt(max(len(center), 1)))
     else:
-        center, width = _public(mean, "mean", 1), _public(sd, "sd", 1)
+        center, width = moments
         if kind == "max-norm":
             length = float(_public(x_max, "x_max", 0))
-    middle, largest = (float(_public(y_center, "y_center", 0)), float(_public(y_max, "y_max", 0)))
-    if any(one.shape != center.shape for one in (width, *cut)):
+    middle, largest = float(_public(y_center, "y_center", 0)), float(_public(y_max, "y_max", 0))
+    if any(one.shape != center.shape for one in (width, *moments)):
         raise ArgumentError("mean and sd must hold as many numbers as there are columns")
     if not ((width > 0).all() and length > 0 and largest > 0):
         raise ArgumentError("widths, sd, x_max and y_max must be above 0")
-    upper = cut[0] + far * cut[1] if cut else None
+    upper = None if clip_sd is None else moments[0] + far * moments[1]
     return RowScaling(kind, center, width, length, middle, largest, upper, bool(intercept))
 
 

@@ -103,7 +103,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -385,7 +385,8 @@ _WIDEST: Final = 1e140
 """Bounds beyond have squares that, summed over rows, float64 cannot hold."""
 
 
-class Estimate(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Estimate:
     """One released number with the standard errors of sampling and of privacy noise."""
 
     value: float

@@ -18,9 +18,9 @@ whatever the model, right or wrong:
   which tells a, the index of the tail. Far out the chance may fall more slowly than between r and
   S/2, the more so the farther out limits are: with delta the index beyond is taken to be
   a - TUNING.slower, half of that less where H is an earlier look's; at pure eps, where limits are
-  nearest, it is a. Then what is cut, the sum of
-  (|s_i| - S)+, is q / S times 2^-a / ((a - 1) b(a)); without end where that index is 1. B is that
-  of q and its noise. Where n counts rows and a unit is a person, a is drawn to 2;
+  nearest, it is a. Then what is cut, the sum of (|s_i| - S)+, is q / S times 2^-a / ((a - 1) b(a)),
+  without end where that index is 1. B is that of q and its noise. Where n counts rows and a unit is
+  a person, a is drawn to 2;
 - D, what is not known of H: rows far out were limited in it, and where an earlier look had shown
   more it is lifted, by g_k in the directions q_k. How much was right to lift lies between 0 and
   g_k, whose square times q_k'T q_k is D's part along q_k;
@@ -164,7 +164,7 @@ def _cut(release: Release, rows: float) -> float:
     n, S = max(rows, 1.0), release.limits[1]
     q = (max(release.tail, 0.0) + release.tail_sd) / S
     r = math.sqrt(held(max(release.trace, 2 * release.trace_sd) / n))
-    told = math.log(max(S / (2 * r), 1.0)) * _INDICES - np.log(_beyond(_INDICES))
+    told = math.log(max(S / (2 * r), 1.0)) * _INDICES - _LOGS
     a = np.interp(-math.log(held(q / (n * S))), told, _INDICES)
     if release.degrees is None:
         a -= TUNING.slower / (1 if release.carried is None else 2)
@@ -318,6 +318,7 @@ def residual_variance(release: Release, one: Law, found: Fit) -> float:
 
 _STEPS: Final = 8  # precision: steps of a fixed point that contracts
 _INDICES: Final = np.linspace(1.0, 64.0, 6301)  # precision
+_LOGS: Final = np.log(_beyond(_INDICES))
 _LEAST: Final = 1e-3  # precision
 
 

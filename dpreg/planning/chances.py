@@ -370,7 +370,10 @@ def least_rows(theorem: Callable[[Situation], float], at: Situation, chance: flo
 
     Its condition on R is ignored; infinity where no n up to 1e15 suffices.
     """
-    reached = lambda rows: theorem(replace(at, rows=rows)) >= chance  # noqa: E731
+
+    def reached(rows: float) -> bool:
+        return theorem(replace(at, rows=rows)) >= chance
+
     found = least(reached, 16.0, 1e15, 1e-3)  # precision
     return math.inf if found is None else found
 
