@@ -63,11 +63,9 @@ class Expected(Taken):
     def _moments(self) -> Moments:
         return expected_moments(self.z, self.rows)
 
-    def _sums(
-        self, place: Place, described: Described, *, matrix: bool, tail: bool = False
-    ) -> Exact:
+    def _sums(self, place: Place, described: Described, *, matrix: bool) -> Exact:
         rows = Rows(_Stored(self.z.shape[1]), described, place)
-        tally = LookTally(rows, matrix, self.plan.persons, tail)
+        tally = LookTally(rows, matrix, self.plan.persons)
         codes = np.arange(len(self.z)) // self.each
         vector = tally([(0, {_CELLS: self.z, PERSON: codes})])
         return exact_sums(tally, np.array(_scaled(vector, self.rows, self.z), dtype=object))

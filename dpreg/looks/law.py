@@ -9,18 +9,10 @@ whatever the model, right or wrong:
 
 - C, the noise: that of s, and that of H times theta, (theta'P theta) P + P theta theta' P, where P
   is information_sd I, or what that became where H is an earlier look's (`Release.spread`);
-- B, what limits may have cut of the score, in any direction; nothing where no row of the box
-  reaches them. The look releases the tail q, the sum of |s_i|^2 - S^2/4 beyond S/2. Where the
-  chance of a score beyond t is (r/t)^a, r^2 their mean square, q is of all n units
-
-      n S^2 (S / 2r)^-a b(a),    b(a) = (1 - 2^(2-a)) / (2 (a - 2)),
-
-  which tells a, the index of the tail. Far out the chance may fall more slowly than between r and
-  S/2, the more so the farther out limits are: with delta the index beyond is taken to be
-  a - TUNING.slower, half of that less where H is an earlier look's; at pure eps, where limits are
-  nearest, it is a. Then what is cut, the sum of (|s_i| - S)+, is q / S times 2^-a / ((a - 1) b(a)),
-  without end where that index is 1. B is that of q and its noise. Where n counts rows and a unit is
-  a person, a is drawn to 2;
+- B, what the limit S may have cut of the score; nothing where no row of the box reaches it. The
+  look releases what S/2 leaves of the score and the rest, what lies between S/2 and S, apart, each
+  with half of the noise. As much again may lie beyond S: scores whose chance falls as t^-2 have
+  there what they have between, and along the same direction. So B is the rest times itself;
 - D, what is not known of H: rows far out were limited in it, and where an earlier look had shown
   more it is lifted, by g_k in the directions q_k. How much was right to lift lies between 0 and
   g_k, whose square times q_k'T q_k is D's part along q_k;
@@ -51,7 +43,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
-from scipy.special import exprel
 
 from dpreg.arrays import Floats
 from dpreg.looks.coordinates import eigen, held, pseudo
@@ -71,6 +62,8 @@ class Law:
     Attributes
     ----------
     release : Release
+    score : (d,) array
+        s as it is used.
     information : (d, d) array
         H, lifted.
     gap : (d, d) array
@@ -95,6 +88,7 @@ class Law:
     """
 
     release: Release
+    score: Floats
     information: Floats
     gap: Floats
     middle: Floats
@@ -129,12 +123,14 @@ def law(release: Release, family: Family, rows: float, described: Described | No
         inner = inner + trust * (turned @ release.middle @ turned - inner)
         values, Q = eigen(inner)
         inner = (Q * np.clip(values, TUNING.least * phi, phi / TUNING.least)) @ Q.T
+    score, fixed = _score(release)
     return Law(
         release=release,
+        score=score,
         information=H,
         gap=H - release.information + (0 if release.unseen is None else release.unseen),
         middle=root @ inner @ root,
-        fixed=(held(_cut(release, rows)) ** 2 / d + held(release.score_sd) ** 2) * np.eye(d),
+        fixed=fixed,
         noise=held(release.score_sd) ** 2 / max(rows, 1.0),
         dispersion=phi,
         rows=rows,
@@ -157,23 +153,21 @@ def _doubted(release: Release, gap: Floats) -> Floats:
     return np.asarray(Q.T[(told < values) & (told < 2 * math.sqrt(2) * noise)], dtype=np.float64)
 
 
-def _cut(release: Release, rows: float) -> float:
-    """Return what limits may have cut of the score, a length."""
-    if not release.cuts or release.together:
-        return 0.0
-    n, S = max(rows, 1.0), release.limits[1]
-    q = (max(release.tail, 0.0) + release.tail_sd) / S
-    r = math.sqrt(held(max(release.trace, 2 * release.trace_sd) / n))
-    told = math.log(max(S / (2 * r), 1.0)) * _INDICES - _LOGS
-    a = np.interp(-math.log(held(q / (n * S))), told, _INDICES)
-    if release.degrees is None:
-        a -= TUNING.slower / (1 if release.carried is None else 2)
-    return float(q * 2**-a / (max(a - 1, _LEAST) * _beyond(a)))
+def _score(release: Release) -> tuple[Floats, Floats]:
+    """Return the score as it is used, and the covariance of its noise and of what S cut of it.
 
-
-def _beyond(a: Any) -> Any:
-    """Return b(a)."""
-    return math.log(2) / 2 * exprel((2 - a) * math.log(2))
+    The rest, what is left beyond S/2, is drawn towards 0 as its own length tells: its prior is
+    N(0, t I), t d what its square exceeds its noise by.
+    """
+    d, variance = release.point.size, held(release.score_sd) ** 2
+    if release.contrast is None:
+        return release.score, variance * np.eye(d)
+    inner, rest = (release.score + release.contrast) / 2, (release.score - release.contrast) / 2
+    noise = variance / 2
+    prior = max(held(float(rest @ rest)) / d - noise, 0.0)
+    rest, left = rest * prior / (prior + noise), noise * prior / (prior + noise)
+    cut = np.outer(rest, rest) + left * np.eye(d) if release.cuts else 0.0
+    return inner + rest, (noise + left) * np.eye(d) + cut
 
 
 def _bounded(size: int, family: Family, described: Described | None) -> Floats:
@@ -234,7 +228,7 @@ def fit(one: Law, columns: Sequence[int] | None = None) -> Fit:
     inverse, shift = pseudo(point.transform), point.shift
     J = inverse[:, chosen]  # theta = J b - inverse shift
     A = J.T @ one.information @ J
-    told = J.T @ (one.release.score + one.information @ (inverse @ shift))
+    told = J.T @ (one.score + one.information @ (inverse @ shift))
     drawn = J.T @ J / one.dispersion  # estimates are drawn nearer to 0 than their intervals
     free = drawn / TUNING.prior
     levels, around = np.diag(one.bounded[chosen]), shift[chosen]
@@ -317,9 +311,6 @@ def residual_variance(release: Release, one: Law, found: Fit) -> float:
 
 
 _STEPS: Final = 8  # precision: steps of a fixed point that contracts
-_INDICES: Final = np.linspace(1.0, 64.0, 6301)  # precision
-_LOGS: Final = np.log(_beyond(_INDICES))
-_LEAST: Final = 1e-3  # precision
 
 
 WIDE: Final = "wide: the fit without privacy may differ by more"

@@ -235,10 +235,8 @@ class LookPlan:
                 self.protection,
                 information=h,
                 middle="matrix" if last else "trace",
-                tail=_share(TUNING.early) if last else Fraction(0),
             )
-        each = _share(TUNING.early)
-        return pure_fit(self.columns, own, self.protection, trace=each, tail=each)
+        return pure_fit(self.columns, own, self.protection, trace=_share(TUNING.early))
 
     def locating_noise(self, share: Fraction, signal: float) -> GaussianLook | MatrixLaplaceLook:
         """Return the noise of a locating look, where R^2 |theta|^2 is expected to be `signal`."""
@@ -345,7 +343,7 @@ def plan_looks(
         pure = Budget(cost.eps)
         return LookPlan(triangle, d, gaussian, cost.eps, pure, protection, chooses, later)
     box, joint = len(triangle.columns) + 1, (d + 1) * (d + 2) // 2
-    trace, last = fit_cells(d, "trace"), fit_cells(d, "matrix") + 1
+    trace, last = fit_cells(d, "trace"), fit_cells(d, "matrix") + d
     looks = TUNING.looks * trace + last
     if chooses and protection.person is None:
         looks = (len(TUNING.choosing) + 1) * joint

@@ -47,8 +47,9 @@ class Release:
         Of M.
     limits : (float, float)
         A and S, or R and tau.
-    tail, tail_sd : float
-        Sum of max(|s_i|^2 - S^2/4, 0), and the noise in it; 0 where it was not released.
+    contrast : (d,) array or None
+        What s would be if S were half as large, less the rest of s, with as much noise; None where
+        it was not released.
     share : float
         Of what all looks cost together.
     together : bool
@@ -75,8 +76,7 @@ class Release:
     trace: float
     limits: tuple[float, float]
     share: float
-    tail: float = 0.0
-    tail_sd: float = 0.0
+    contrast: Floats | None = None
     together: bool = False
     degrees: int | None = None
     cuts: bool = True

@@ -9,8 +9,9 @@ a *fitting look*
 
 so that A sum k k' is the information and S sum f the score. Of a family whose scores are limited
 blindly, f = c g e v / (wbar^(1/2) S) with c = min(1, wbar^(1/2) S / (g ebar |v|)), ebar the
-farthest that any response lies from the mean: c does not see y. At a *locating look* one weight
-serves both,
+farthest that any response lies from the mean: c does not see y. f comes in two parts: the *inner*
+one is what f would be if S were half as large, the *outer* one is the rest. At a *locating look*
+one weight serves both,
 
     omega = min(1, R^2 wbar / (w |v|^2)),    k = (omega w / wbar)^(1/2) v / R,
     f = clip(omega^(1/2) g e w^(-1/2) / tau, -1, 1),
@@ -32,16 +33,17 @@ saturated sum of squares says too little, and its person is excluded.
 Statement. For every table, chunk, order of rows, engine, number of threads and BLAS:
 
 1. a row's (k, f) depends on that row and on public facts alone, bit for bit;
-2. as integers sum k_i^2 <= 2**40; at a fitting look sum f_i^2 <= 2**40, at a locating one
-   |f| <= 2**20; of a person the same of sums over k, and over f at a locating look.
+2. as integers sum k_i^2 <= 2**40; at a fitting look the squares of either part of f add up to at
+   most 2**38, at a locating one |f| <= 2**20; of a person the same of sums over k, and over f at a
+   locating look.
 
 Proof. 1. u and eta come from one product with a matrix of whole multiples of powers of two, which
 `dpreg.looks.coordinates` proves exact in any order. All else is done to each row cell by cell by
 single operations that IEEE 754 rounds correctly (sums, products, quotients, square roots) or that
 are exact (minimum, truncation, powers of two); the exponential is made of such operations
 (`dpreg.looks.families`), and the sum of squares in |v| is taken column by column, each addition a
-step of its own. 2. By construction: while a row's exact sum of squares exceeds 2**40 the largest of
-its integers moves towards zero by one (`hold_norm`), and f is clipped. Of a person: a row's
+step of its own. 2. By construction: while an exact sum of squares exceeds what it may, the largest
+of its integers moves towards zero by one (`hold_norm`), and f is clipped. Of a person: a row's
 integers have squares that sum to little more than 2**52, which float64 holds exactly; their sum T
 over rows is exact in int64, or saturated, and then the factor is 0. Else it is at most
 2**20 (1 - 2**-41) / sqrt(T), which brings sum |k|^2 below 2**40 before anything is truncated, and
@@ -127,16 +129,19 @@ class Rows:
         rows = self.design.block(chunk)
         return np.asarray(to_grid(rows, out=rows).T)
 
-    def located(self, cells: Floats) -> tuple[Floats, Floats]:
-        """Return k and f of gridded cells (D, rows): (d, rows), and (d, rows) or (1, rows)."""
+    def located(self, cells: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return k, f and the contrast, inner less outer part, of gridded cells (D, rows).
+
+        They are (d, rows); at a locating look f is (1, rows), and there is no contrast: (0, rows).
+        """
         seen = _Seen.of(self, cells)
         limited = _together if self.place.together else _apart
-        k, f = limited(seen, self.place)
-        for found in (k, f):
-            found[:, seen.absent] = 0.0
-        return k, f
+        found = limited(seen, self.place)
+        for cells_of_rows in found:
+            cells_of_rows[:, seen.absent] = 0.0
+        return found
 
-    def summed(self, cells: Floats, codes: Ints) -> tuple[Floats, Floats]:
+    def summed(self, cells: Floats, codes: Ints) -> tuple[Floats, Floats, Floats]:
         """Return the same of persons, whose rows were summed before they were limited.
 
         Parameters
@@ -153,6 +158,9 @@ class Rows:
         f : (d, persons) or (1, rows) array
             At a fitting look each |f|^2 <= 2**40; at a locating one of each person's rows
             sum f^2 <= 2**40.
+        contrast : (d, persons) or (0, rows) array
+            With f the double of the inner part, without it of the outer one, both of whose squares
+            add up to at most 2**38.
         """
         seen = _Seen.of(self, cells)
         return _summed(seen, self.place, codes)
@@ -215,29 +223,37 @@ class _Seen:
         return cls(v, length, weight, residual, farthest, absent)
 
 
-def _apart(seen: _Seen, place: Place) -> tuple[Floats, Floats]:
-    """Return k and f of a fitting look."""
+def _apart(seen: _Seen, place: Place) -> tuple[Floats, Floats, Floats]:
+    """Return k, f and the contrast of a fitting look."""
     most = _ONE / seen.length
     root = math.sqrt(place.weight)
     scale = np.sqrt(seen.weight)
     scale *= _ONE / (root * math.sqrt(place.information))
     k = seen.v * np.minimum(scale, most)
     unit = _ONE / (root * place.score)
+    drawn = seen.residual * unit
     if seen.farthest is None:
-        drawn = seen.residual * unit
-        np.minimum(np.maximum(drawn, -most), most, out=drawn)
+        inner = np.minimum(np.maximum(drawn, -0.5 * most), 0.5 * most)
+        outer = np.minimum(np.maximum(drawn, -most), most) - inner
     else:
-        farthest = seen.farthest * unit
-        drawn = seen.residual * unit * np.minimum(most / np.maximum(farthest, 1e-300), 1.0)
-    f = seen.v * drawn
-    for found in (k, f):
-        np.trunc(found, out=found)
-        hold_norm(found)
-    return k, f
+        room = most / np.maximum(seen.farthest * unit, 1e-300)
+        inner = drawn * np.minimum(0.5 * room, 1.0)
+        outer = drawn * np.minimum(room, 1.0) - inner
+    np.trunc(k, out=k)
+    hold_norm(k)
+    return k, *_of_parts(seen.v, inner, outer)
 
 
-def _together(seen: _Seen, place: Place) -> tuple[Floats, Floats]:
-    """Return k and f of a locating look."""
+def _of_parts(ways: Floats, inner: Floats, outer: Floats) -> tuple[Floats, Floats]:
+    """Return the sum and the difference of scores' parts, each held to half of the limit."""
+    one, other = np.trunc(ways * inner), np.trunc(ways * outer)
+    for part in (one, other):
+        hold_norm(part, _SQUARED_NORM / 4)
+    return one + other, one - other
+
+
+def _together(seen: _Seen, place: Place) -> tuple[Floats, Floats, Floats]:
+    """Return k and f of a locating look, and no contrast."""
     root, weight = math.sqrt(place.weight), np.sqrt(seen.weight)
     share = place.information * root / (weight * seen.length)
     if seen.farthest is not None:
@@ -248,11 +264,11 @@ def _together(seen: _Seen, place: Place) -> tuple[Floats, Floats]:
     hold_norm(k)
     f = share * seen.residual / weight * (_ONE / place.score)
     np.rint(np.minimum(np.maximum(f, -_ONE), _ONE), out=f)
-    return k, f[None, :]
+    return k, f[None, :], k[:0]
 
 
-def _summed(seen: _Seen, place: Place, codes: Ints) -> tuple[Floats, Floats]:
-    """Return k and f of persons; see the module."""
+def _summed(seen: _Seen, place: Place, codes: Ints) -> tuple[Floats, Floats, Floats]:
+    """Return k, f and the contrast of persons; see the module."""
     root, present = math.sqrt(place.weight), np.logical_not(seen.absent)
     weight = np.sqrt(seen.weight)
     unit = _ONE / (root * (place.information if place.together else math.sqrt(place.information)))
@@ -268,6 +284,7 @@ def _summed(seen: _Seen, place: Place, codes: Ints) -> tuple[Floats, Floats]:
             share = np.minimum(share, _shrunk(person_sums(codes, _squares(most[None, :]))))
         f = np.trunc(f * share[codes])[None, :]
         f = np.trunc(f * _shrunk(person_sums(codes, _squares(f)))[codes])
+        contrast = k[:0]
     else:
         own = _ONE / (root * place.score)
         reach = np.abs(drawn) * seen.length * own * present
@@ -281,9 +298,10 @@ def _summed(seen: _Seen, place: Place, codes: Ints) -> tuple[Floats, Floats]:
         else:
             most = np.ceil(np.minimum(reach, _FAR))
             length = person_sums(codes, most.astype(np.int64)).astype(np.float64)
-        f = np.trunc(total * np.minimum(_ONE / np.maximum(length, 1.0), share * share))
-        hold_norm(f)
-    return np.trunc(k * share[codes]), f
+        room, held = _ONE / np.maximum(length, 1.0), share * share
+        inner = np.minimum(0.5 * room, held)
+        f, contrast = _of_parts(total, inner, np.minimum(room, held) - inner)
+    return np.trunc(k * share[codes]), f, contrast
 
 
 def _near(reach: Floats, most: float) -> Floats:
@@ -318,8 +336,8 @@ def applied(forms: Floats, cells: Floats, out: Floats) -> None:
         np.matmul(forms, cells[:, some], out=out[:, some])
 
 
-def hold_norm(whole: Floats) -> Floats:
-    """Lower the largest integers of each column until its squares add up to at most 2**40.
+def hold_norm(whole: Floats, most: float = _SQUARED_NORM) -> Floats:
+    """Lower the largest integers of each column until its squares add up to at most `most`.
 
     Returns
     -------
@@ -327,12 +345,12 @@ def hold_norm(whole: Floats) -> Floats:
         To what they then add up.
     """
     squares = np.einsum("ij,ij->j", whole, whole)  # integers below 2**53: exact in any order
-    over = np.flatnonzero(squares > _SQUARED_NORM)
+    over = np.flatnonzero(squares > most)
     while over.size:
         part = whole[:, over]
         largest = np.argmax(np.abs(part), axis=0), np.arange(over.size)
         part[largest] -= np.sign(part[largest])
         whole[:, over] = part
         squares[over] = np.einsum("ij,ij->j", part, part)
-        over = over[squares[over] > _SQUARED_NORM]
+        over = over[squares[over] > most]
     return np.asarray(squares, dtype=np.float64)

@@ -46,7 +46,6 @@ from dpreg.sources.reader import Reader
 
 _FLUSH: Final = 512  # proved
 _UNIT: Final = 1 << CELL_BITS
-_QUARTER: Final = 2.0 ** (2 * CELL_BITS - 2)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -63,15 +62,16 @@ class Exact:
         2**20 times the sum of f; at a locating look the sum of k f.
     middle : (d, d) tuple of tuples, or int
         Sum of f f', or of |f|^2.
-    tail : int
-        Sum of max(|f|^2 - 2**38, 0).
+    contrast : tuple
+        2**20 times what the sum of f's inner parts is more than that of its outer ones; empty at a
+        locating look.
     """
 
     rows: int
     information: tuple[tuple[int, ...], ...]
     score: tuple[int, ...]
     middle: tuple[tuple[int, ...], ...] | int
-    tail: int = 0
+    contrast: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +85,11 @@ class LookTally:
         Whether the middle is a matrix; else its trace.
     persons : bool
         Whether rows come by person.
-    tail : bool
-        Whether the scores beyond half their limit are summed too.
     """
 
     rows: Rows
     matrix: bool
     persons: bool = False
-    tail: bool = False
 
     def __call__(self, chunks: Iterable[tuple[int, Chunk]]) -> Integers:
         """Sum over some of the rows, as one vector."""
@@ -102,17 +99,15 @@ class LookTally:
         partial, pending = np.zeros(self._length(size), dtype=np.int64), 0
         for _, chunk in chunks:
             cells = self.rows.cells(chunk)
-            for k, f in self._units(cells, chunk):
+            for k, f, contrast in self._units(cells, chunk):
                 sums = [np.array([k.shape[1]]), (k @ k.T)[triangle]]
                 if self.rows.place.together:
                     sums += [k @ f[0], (f @ f.T).ravel()]
                 elif self.matrix:
-                    sums += [f.sum(axis=1), (f @ f.T)[triangle]]
+                    sums += [f.sum(axis=1), (f @ f.T)[triangle], contrast.sum(axis=1)]
                 else:
-                    sums += [f.sum(axis=1), np.array([np.einsum("ij,ij->", f, f)])]
-                if self.tail:
-                    squares = np.einsum("ij,ij->j", f, f)
-                    sums.append(np.array([np.maximum(squares - _QUARTER, 0.0).sum()]))
+                    squares = np.array([np.einsum("ij,ij->", f, f)])
+                    sums += [f.sum(axis=1), squares, contrast.sum(axis=1)]
                 partial += np.concatenate(sums).astype(np.int64)
                 pending += 1
                 if pending == _FLUSH:
@@ -120,24 +115,25 @@ class LookTally:
                     partial[:], pending = 0, 0
         return partial if total is None else total + partial
 
-    def _units(self, cells: Floats, chunk: Chunk) -> Iterator[tuple[Floats, Floats]]:
-        """Yield k and f of some rows, or of some persons' rows and persons, 2**13 at most."""
+    def _units(self, cells: Floats, chunk: Chunk) -> Iterator[tuple[Floats, Floats, Floats]]:
+        """Yield k, f and contrasts of some rows, or of persons and their rows, 2**13 at most."""
         if not self.persons:
             for piece in _pieces(cells.shape[1]):
                 yield self.rows.located(cells[:, piece])
             return
-        k, f = self.rows.summed(cells, chunk[PERSON].astype(np.int64))
+        k, f, contrast = self.rows.summed(cells, chunk[PERSON].astype(np.int64))
         apart = not self.rows.place.together
-        empty = np.zeros_like(f[:, :0])
+        none = f[:, :0], contrast[:, :0]
         for piece in _pieces(k.shape[1]):
-            yield k[:, piece], empty if apart else f[:, piece]
+            yield k[:, piece], *(none if apart else (f[:, piece], contrast[:, piece]))
         if apart:
             for piece in _pieces(f.shape[1]):
-                yield np.zeros_like(k[:, :0]), f[:, piece]
+                yield k[:, :0], f[:, piece], contrast[:, piece]
 
     def _length(self, size: int) -> int:
         triangle = size * (size + 1) // 2
-        return 1 + triangle + size + (triangle if self.matrix else 1) + self.tail
+        contrast = 0 if self.rows.place.together else size
+        return 1 + triangle + size + (triangle if self.matrix else 1) + contrast
 
 
 def _pieces(rows: int) -> list[slice]:
@@ -152,9 +148,10 @@ def exact_sums(tally: LookTally, vector: Integers) -> Exact:
     unit = 1 if tally.rows.place.together else _UNIT
     score = tuple(cell * unit for cell in whole[1 + triangle : 1 + triangle + size])
     rest = whole[1 + triangle + size :]
-    tail = rest.pop() if tally.tail else 0
-    middle = _symmetric(rest, size) if tally.matrix else rest[0]
-    return Exact(whole[0], _symmetric(whole[1 : 1 + triangle], size), score, middle, tail)
+    end = triangle if tally.matrix else 1
+    middle = _symmetric(rest[:end], size) if tally.matrix else rest[0]
+    contrast = tuple(cell * unit for cell in rest[end:])
+    return Exact(whole[0], _symmetric(whole[1 : 1 + triangle], size), score, middle, contrast)
 
 
 def _symmetric(cells: list[int], size: int) -> tuple[tuple[int, ...], ...]:
@@ -187,9 +184,7 @@ class Taken(ABC):
         """Return the sums of the rows on the unit scale."""
 
     @abstractmethod
-    def _sums(
-        self, place: Place, described: Described, *, matrix: bool, tail: bool = False
-    ) -> Exact:
+    def _sums(self, place: Place, described: Described, *, matrix: bool) -> Exact:
         """Return the sums of the rows at a place."""
 
     @abstractmethod
@@ -263,11 +258,12 @@ class Taken(ABC):
             own = before.limits[0] ** 2 if before.together else before.limits[0]
             A = min(A, own * point.size / before.point.size)
         place, at = place_of(point, family, known=self.described.known, information=A, score=S)
-        exact = self._sums(
-            place, self.described, matrix=noise.middle == "matrix", tail=noise.tail_share > 0
-        )
+        exact = self._sums(place, self.described, matrix=noise.middle == "matrix")
         drawn = self._drawn(noise, share, last=last and not self.plan.later)
         score = S * _noisy(exact.score, drawn.score)
+        contrast: Floats | None = None
+        if drawn.contrast is not None:
+            contrast = S * _noisy(exact.contrast, drawn.contrast)
         spread: Floats | None = None
         unseen: Floats | None = None
         if drawn.information is None:
@@ -287,9 +283,6 @@ class Taken(ABC):
             both = zip(exact.middle, drawn.middle, strict=True)
             middle = S * S * np.array([_noisy(row, own) for row, own in both])
             trace = float(np.trace(middle))
-        tail = 0.0
-        if drawn.tail is not None:
-            tail = S * S * float(_noisy([exact.tail], [drawn.tail])[0])
         return Release(
             point=at,
             information=information,
@@ -301,8 +294,7 @@ class Taken(ABC):
             trace=trace,
             limits=limits,
             share=float(share),
-            tail=tail,
-            tail_sd=S * S * noise.tail_sd,
+            contrast=contrast,
             degrees=None if before is None else before.degrees,
             cuts=self._cuts(at, family, S, 1),
             lacks=self._cuts(at, family, A, 0),
@@ -382,11 +374,9 @@ class Table(Taken):
         (moments,) = read_moments(self.reader, self.design)
         return moments
 
-    def _sums(
-        self, place: Place, described: Described, *, matrix: bool, tail: bool = False
-    ) -> Exact:
+    def _sums(self, place: Place, described: Described, *, matrix: bool) -> Exact:
         rows = Rows(self.design, described, place)
-        tally = LookTally(rows, matrix, self.plan.persons, tail)
+        tally = LookTally(rows, matrix, self.plan.persons)
         return exact_sums(tally, self.reader.total(tally.rows.types, tally, "look"))
 
     def _drawn(self, noise: Any, share: Fraction, *, last: bool = False) -> Any:

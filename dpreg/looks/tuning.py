@@ -28,8 +28,8 @@ class Tuning:
     Attributes
     ----------
     early : float
-        Share of mu^2 of each look but the last; also the tail's share of the last look, and the
-        trace's at pure eps (.02 and .08 do no better). Shares of .08, then .06, do as well.
+        Share of mu^2 of each look but the last; also the trace's share of the last look at pure eps
+        (.02 and .08 do no better). Shares of .08, then .06, do as well.
     looks, looks_pure : int
         How many of them there are between the first and the last. With delta two are as wide, and
         errors a tenth larger; ending early where the fit had settled was worth nothing.
@@ -58,13 +58,6 @@ class Tuning:
         c of a score's limit (`dpreg.looks.locate`). With .15, .2, .25 and .4 errors are .97, 1.08,
         1.12 and 1.24 robust ones (both halves, medians), right models 1.75, 1.74, 1.83 and 2.1 wide
         (4 releases; 2026-11-26). At .08 others are 2.8 wide where they hold as much.
-    slower : float
-        By how much the index of a score's tail is less beyond half its limit than before it, with
-        delta (`dpreg.looks.law`). At .6, .8 and 1 unmarked slopes hold .94, .96 and .96 at widths
-        of 2.0, 2.1 and 2.3 (c of .25, 4 releases), .931 at 2.17 as it is (20); an index of 2.4 for
-        all tables, in whose place it is read from each, .94 at 2.3. At pure eps 0, .3 and .8 hold
-        .94, .95 and .98 at 3.6, 4.2 and 6.5: there it is 0; at chosen columns 0, .4 and .8 hold
-        .93, .96 and .98 at 2.5, 2.7 and 3.2 (`benchmarks.fresh`, both halves): half (2026-11-26).
     radius, residual : float
         R and tau of a locating look, over the located scale: with R of 2 pure intervals hold .90
         of the time where they hold .93; at 1.3 or tau of 1.7 they are a tenth and a fifth wider.
@@ -101,8 +94,7 @@ class Tuning:
     information: float = 0.12
     information_early: float = 0.35
     loud: float = 0.15
-    limit: float = 0.2
-    slower: float = 0.8
+    limit: float = 0.35
     radius: float = 1.4
     residual: float = 2.5
     radius_choosing: float = 1.3

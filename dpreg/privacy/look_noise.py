@@ -17,22 +17,23 @@ What is released, in units of 2**-40, what a unit is, and how far one moves each
 - `gaussian_fit`, for looks that share one (eps, delta) (`dpreg.privacy.gaussian`): discrete
   Gaussian noise, independent from cell to cell. Of the look's mu^2 a share h is for H, the rest for
   the score and the middle together;
-- `pure_fit`, for pure eps: noise of density exp(-|v|/b) on s, discrete Laplace noise on the trace t
-  and on the tail. No H is released: such a look carries that of an earlier one.
+- `pure_fit`, for pure eps: noise of density exp(-|v|/b) on s, discrete Laplace noise on the trace
+  t. No H is released: such a look carries that of an earlier one.
 
-A look may release its tail as well, sum max(|f_i|^2 - 2**38, 0), with a share of its own.
+Where M is released, and at pure eps, the score is *halved*: the contrast is released beside it, and
+both are one vector of 2 d cells, which moves no more than the score does.
 
 *Statement (Gaussian).* The sum over all cells of (change/scale)^2 is at most mu^2 between
-neighbours. *Proof.* At most h mu^2 for H, its own share for the tail, and what is left for the
-others, by the statements there; scales are rounded upwards. QED
+neighbours. *Proof.* At most h mu^2 for H, and what is left for the others, by the statements there;
+scales are rounded upwards. QED
 
-*Statement (pure).* With shares a_s + a_t + a_q = 1 of eps, k units, and
+*Statement (pure).* With shares a_s + a_t = 1 of eps, k units, and
 
     b >= 2 k 2**40 / (a_s eps) under replace-one, half of that under add-remove,
-    a scale of t's noise of at least k 2**40 / (a_t eps), and of the tail's 3/4 k 2**40 / (a_q eps),
+    a scale of t's noise of at least k 2**40 / (a_t eps),
 
-the look is eps-DP. *Proof.* The score: the statement of `dpreg.privacy.mechanisms.floors`. Trace
-and tail: P(v - d) <= exp(|d|/scale) P(v). They compose in sequence. QED
+the look is eps-DP. *Proof.* Score and contrast: the statement of `dpreg.privacy.mechanisms.floors`
+in 2 d dimensions. The trace: P(v - d) <= exp(|d|/scale) P(v). They compose in sequence. QED
 
 Nothing here reads a row. A fitted noise is public: everything in it follows from the arguments.
 
@@ -151,14 +152,14 @@ class Drawn:
     score : tuple of int
     middle : (d, d) tuple of tuples of int, or int
         The matrix or its trace.
-    tail : int or None
-        None where no tail is released.
+    contrast : tuple of int, or None
+        None where none is released.
     """
 
     information: Symmetric | None
     score: tuple[int, ...]
     middle: Symmetric | int
-    tail: int | None = None
+    contrast: tuple[int, ...] | None = None
 
 
 def _use(
@@ -195,10 +196,6 @@ class FitNoise:
     shares : tuple of Fraction
         With Gaussian noise of H, and of s and the middle together; else of s and of the trace.
     protection : Protection
-    tail_scale : float
-        In units of 2**-40; 0 where no tail is released.
-    tail_share : Fraction
-        Of `strength`.
     """
 
     columns: int
@@ -210,8 +207,16 @@ class FitNoise:
     strength: Fraction
     shares: tuple[Fraction, ...]
     protection: Protection
-    tail_scale: float = 0.0
-    tail_share: Fraction = Fraction(0)
+
+    @property
+    def halved(self) -> bool:
+        """Whether the score's contrast is released, too."""
+        return self.mechanism != "gaussian" or self.middle == "matrix"
+
+    @property
+    def _cells(self) -> int:
+        """How many cells the score has, with its contrast."""
+        return self.columns * (1 + self.halved)
 
     @property
     def information_sd(self) -> float:
@@ -220,20 +225,15 @@ class FitNoise:
 
     @property
     def score_sd(self) -> float:
-        """Standard deviation of a cell of s, in units of one."""
+        """Standard deviation of a cell of s, or of the contrast, in units of one."""
         if self.mechanism == "gaussian":
             return self._sd(self.score_scale)
-        return math.sqrt(l2_norm_variance(self.columns, int(self.score_scale))) / CELL_UNITS
+        return math.sqrt(l2_norm_variance(self._cells, int(self.score_scale))) / CELL_UNITS
 
     @property
     def middle_sd(self) -> float:
         """Standard deviation of an off-diagonal cell of M, or of the trace, in units of one."""
         return self._sd(self.middle_scales[-1])
-
-    @property
-    def tail_sd(self) -> float:
-        """Standard deviation of the tail, in units of one; 0 where there is none."""
-        return self._sd(self.tail_scale)
 
     def _sd(self, scale: float) -> float:
         """Return the standard deviation of a number's noise, in units of one."""
@@ -254,11 +254,7 @@ class FitNoise:
         if self.mechanism == "gaussian":
             _use(part, self.mechanism, self.strength, self.protection, rows)
         else:
-            score, number = PURE
-            shares = *self.shares, self.tail_share
-            for own, name, share in zip(
-                part.split(shares), (score, number, number), shares, strict=True
-            ):
+            for own, name, share in zip(part.split(self.shares), PURE, self.shares, strict=True):
                 _use(own, name, self.strength * share, self.protection, rows)
         return self.simulate(part.rng)
 
@@ -269,19 +265,17 @@ class FitNoise:
         )
         if self.mechanism == "gaussian":
             number = gaussian_noise
-            score = gaussian_noise(self.columns, self.score_scale, rng=rng)
+            both = gaussian_noise(self._cells, self.score_scale, rng=rng)
         else:
             number = laplace_noise
-            score = l2_norm_noise(self.columns, int(self.score_scale), rng=rng)
+            both = l2_norm_noise(self._cells, int(self.score_scale), rng=rng)
         middle: Symmetric | int
-        tail = None
         if self.middle == "matrix":
             middle = self._matrix(self.middle_scales, rng)
         else:
             (middle,) = number(1, self.middle_scales[0], rng=rng)
-        if self.tail_share:
-            (tail,) = number(1, self.tail_scale, rng=rng)
-        return Drawn(information, tuple(score), middle, tail)
+        score, contrast = tuple(both[: self.columns]), tuple(both[self.columns :])
+        return Drawn(information, score, middle, contrast if self.halved else None)
 
     def _matrix(self, scales: Scales, rng: Generator | None) -> Symmetric:
         """Draw a symmetric matrix."""
@@ -294,7 +288,7 @@ class FitNoise:
 
 
 def fit_cells(columns: int, middle: str) -> int:
-    """Return how many cells a fitting look at d columns releases, its tail apart."""
+    """Return how many cells a fitting look at d columns releases, a contrast apart."""
     triangle = columns * (columns + 1) // 2
     return triangle + columns + (triangle if middle == "matrix" else 1)
 
@@ -306,7 +300,6 @@ def gaussian_fit(
     *,
     information: Fraction,
     middle: str = "matrix",
-    tail: Fraction = Fraction(0),
 ) -> FitNoise:
     """Fit Gaussian noise to a fitting look.
 
@@ -321,11 +314,8 @@ def gaussian_fit(
     information : Fraction
         h, the share of mu^2 that H takes, at least 0 and below 1; at 0 no H is released.
     middle : {"matrix", "trace"}
-    tail : Fraction
-        The share of mu^2 that the tail takes; at 0 none is released.
     """
-    assert 0 <= tail < 1 - information
-    shares = information, 1 - information - tail
+    shares = information, 1 - information
     weight = proofs.score_weight(protection, middle)
     scales: Scales = ()
     if information:
@@ -341,14 +331,10 @@ def gaussian_fit(
         mu_squared,
         shares,
         protection,
-        _scale(proofs.tail_change(protection) ** 2, mu_squared * tail) if tail else 0.0,
-        tail,
     )
 
 
-def pure_fit(
-    columns: int, eps: Fraction, protection: Protection, *, trace: Fraction, tail: Fraction
-) -> FitNoise:
+def pure_fit(columns: int, eps: Fraction, protection: Protection, *, trace: Fraction) -> FitNoise:
     """Fit noise of pure eps to a fitting look, which releases no H.
 
     Parameters
@@ -357,39 +343,31 @@ def pure_fit(
         As for `gaussian_fit`.
     eps : Fraction
         What the look costs.
-    trace, tail : Fraction
-        The shares of eps of the trace and the tail; the score has what is left.
+    trace : Fraction
+        The share of eps of the trace; the score has what is left.
 
     Raises
     ------
     ArgumentError
         For an eps so small that a scale leaves 2**200.
     """
-    shares = 1 - trace - tail, trace
-    assert min(*shares, tail) > 0
-    change: tuple[Fraction | int, ...] = (
-        proofs.score_l2(protection),
-        proofs.trace_l1(protection),
-        proofs.tail_change(protection),
-    )
+    shares = 1 - trace, trace
+    assert min(shares) > 0
+    change = proofs.score_l2(protection), proofs.trace_l1(protection)
     wanted = [
-        moved * CELL_UNITS / (share * eps)
-        for moved, share in zip(change, (*shares, tail), strict=True)
+        moved * CELL_UNITS / (share * eps) for moved, share in zip(change, shares, strict=True)
     ]
     check_scales(*wanted)
-    of_trace, of_tail = (float_above(max(scale, Fraction(1))) for scale in wanted[1:])
     return FitNoise(
         columns,
         "pure",
         "trace",
         (),
         max(math.ceil(wanted[0]), 1),
-        (of_trace,),
+        (float_above(max(wanted[1], Fraction(1))),),
         Fraction(eps),
         shares,
         protection,
-        of_tail,
-        tail,
     )
 
 

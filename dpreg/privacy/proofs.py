@@ -130,12 +130,14 @@ How much one unit can move what a fitting look releases, with proofs.
 
 A *unit* is one row; or, where the call names persons, all rows of one person, summed before they
 are limited. To a fitting look unit i brings integers: rows k whose products are summed, H_i =
-sum k k', with tr H_i <= 2**40, and a score f_i with |f_i|^2 <= 2**40. Nothing else is asked of
-them. H_i is positive semidefinite, of any rank. A unit that is excluded is zero.
+sum k k', with tr H_i <= 2**40, and a score f_i with |f_i|^2 <= 2**40, the sum of an inner part a_i
+and an outer part b_i whose squares are at most 2**38. Nothing else is asked of them. H_i is
+positive semidefinite, of any rank. A unit that is excluded is zero.
 
 Released are, over all units and in units of 2**-40, the information H = sum H_i, the score
-s = 2**20 sum f_i, and the middle: the matrix M = sum f_i f_i', or its trace t = sum |f_i|^2.
-Below, units of one: tr H_i <= 1 and |f_i| <= 1.
+s = 2**20 sum f_i, and the middle: the matrix M = sum f_i f_i', or its trace t = sum |f_i|^2; and
+beside the score of some looks the *contrast* c = 2**20 sum (a_i - b_i). Below, units of one:
+tr H_i <= 1, |f_i| <= 1, |a_i| <= 1/2 and |b_i| <= 1/2.
 
 Units
 -----
@@ -187,10 +189,16 @@ most at once, and what the middle gets the score loses: g = 4 gives the matrix a
 the score 1.12 times the noise that it would have alone; g = 16 the trace, a single number that is
 needed to a few percent, a seventeenth, and 1.03 times.
 
-The tail
---------
-*Statement.* q = sum max(|f_i|^2 - 1/4, 0) moves by at most 3/4 under either relation.
-*Proof.* What one unit counts for lies in [0, 3/4] before and after. QED
+The contrast
+------------
+*Statement.* Every bound here on s, alone or together with M, holds of s and c as one vector of 2 d
+cells with the same weight in each. *Proof.* Let u_i = (f_i, a_i - b_i). As f_i = a_i + b_i,
+|u_i|^2 = 2 |a_i|^2 + 2 |b_i|^2 <= 1, so that u_i is what f_i was: any vector of at most unit
+length, in 2 d places. f_i f_i' is a block of u_i u_i', and a change of the block is no longer than
+that of the whole. QED
+
+So s keeps the noise that it would have alone, and what half its limit leaves of it, (s + c)/2, and
+the rest, (s - c)/2, have half the variance each.
 
 Pure eps
 --------
@@ -445,11 +453,6 @@ def score_l2(protection: Protection) -> int:
 def trace_l1(protection: Protection) -> int:
     """Return the largest |dt| between neighbours, in units of one."""
     return protection.sums.contributions
-
-
-def tail_change(protection: Protection) -> Fraction:
-    """Return the largest |dq| between neighbours, in units of one."""
-    return Fraction(3, 4) * protection.sums.contributions
 
 
 GRID_BITS: Final = 24

@@ -15,7 +15,6 @@ from dpreg.looks.described import Described
 from dpreg.looks.families import Binomial, Linear
 from dpreg.looks.law import fit, law, residual_variance
 from dpreg.looks.release import Release
-from dpreg.looks.tuning import TUNING
 
 N, P = 5000, 3
 
@@ -123,7 +122,8 @@ def test_each_source_is_added_not_subtracted():
     params = exact("linear", x, y).params
     family, release = released("linear", x, y, params)
     plain = np.diag(fit(law(release, family, N)).covariance)
-    for change in ({"limits": (1e9, 0.5), "tail": 1000.0}, {"score_sd": 20.0}):
+    rest = np.full(4, 60.0)
+    for change in ({"contrast": release.score - 2 * rest}, {"score_sd": 20.0}):
         wider = np.diag(fit(law(replace(release, **change), family, N)).covariance)
         assert (wider > 1.01 * plain).all()
     away, far = released("linear", x, y, params + 0.3)
@@ -134,46 +134,58 @@ def test_each_source_is_added_not_subtracted():
 def test_limits_that_cut_nothing_add_nothing():
     x, y = rows_of("linear")
     family, release = released("linear", x, y, exact("linear", x, y).params)
-    near = replace(release, limits=(1e9, 0.5), tail=1e9)
+    near = halved(release, np.full(4, 60.0), release.score_sd)
     plain = np.diag(fit(law(release, family, N)).covariance)
     whole = np.diag(fit(law(replace(near, cuts=False), family, N)).covariance)
     np.testing.assert_allclose(whole, plain, rtol=1e-6)
     assert (np.diag(fit(law(near, family, N)).covariance) > 1.01 * plain).all()
 
 
-@pytest.mark.parametrize(
-    ("slower", "other"),
-    [(TUNING.slower, {}), (TUNING.slower / 2, {"carried": np.eye(4)}), (0.0, {"degrees": 5})],
-)
-@pytest.mark.parametrize("index", [2.0 + TUNING.slower, 3.1, 4.5])
-def test_the_tail_tells_what_limits_cut(index, slower, other):
-    """Of lengths whose chance falls as a power beyond S/2, by their sums and by the law."""
+def halved(release, rest, score_sd):
+    """The same release with a contrast: of its score this vector is what lies beyond S/2."""
+    rest = np.asarray(rest, dtype=float)
+    return replace(release, contrast=release.score - 2 * rest, score_sd=score_sd)
+
+
+def test_what_lies_beyond_half_the_limit_is_the_allowance():
+    """The score stays what it was where the rest is far above its noise, and may move as much."""
     x, y = rows_of("linear")
     family, release = released("linear", x, y, exact("linear", x, y).params)
-    S, r, n = 2.0, 0.3, 400_000
-
-    def beyond(units, power):
-        u = S / 2 * ((np.arange(units) + 0.5) / units) ** (-1 / power)
-        limited = np.minimum(u, S)
-        return float((limited**2 - S * S / 4).sum()), float((u - limited).sum())
-
-    tail, _ = beyond(round(n * (2 * r / S) ** index), index)
-    cut = tail * float(np.divide(*beyond(n, index - slower)[::-1]))
-    near = replace(release, limits=(1e9, S), score_sd=0.0, tail=tail, middle=None, trace=n * r * r)
-    near = replace(near, **other)
-    assert math.sqrt(np.trace(law(near, family, n).fixed)) == pytest.approx(cut, rel=0.02)
-    unseen = law(replace(near, tail=-tail, tail_sd=tail), family, n)
-    assert math.sqrt(np.trace(unseen.fixed)) == pytest.approx(cut, rel=0.02)
-    none = law(replace(near, cuts=False), family, n)
-    assert np.trace(none.fixed) < 1e-9
+    rest = np.array([30.0, -40.0, 0.0, 0.0])
+    sure = law(halved(release, rest, 1e-3), family, N)
+    np.testing.assert_allclose(sure.score, release.score, atol=1e-4)
+    np.testing.assert_allclose(sure.fixed, np.outer(rest, rest), atol=1e-3)
+    none = law(replace(halved(release, rest, 1e-3), cuts=False), family, N)
+    np.testing.assert_allclose(none.fixed, 1e-6 * np.eye(4), atol=1e-12)
 
 
-def test_a_tail_without_a_mean_has_no_end():
-    """Where the chance falls so slowly that what is cut has no mean, intervals say nothing."""
+@pytest.mark.parametrize("size", [0.0, 0.5, 1.0, 1.5, 4.0])
+def test_the_rest_is_drawn_towards_nothing_as_its_noise_tells(size):
+    """Its mean and variance beside the posterior's, by quadrature along one direction."""
     x, y = rows_of("linear")
     family, release = released("linear", x, y, exact("linear", x, y).params)
-    near = replace(release, limits=(1e9, 2.0), tail=N * 0.2, trace=N * 0.09)
-    assert fit(law(near, family, N)).hidden.min() > TUNING.guess
+    sd = 8.0
+    rest = size * sd / math.sqrt(2) * np.array([1.0, -1.0, 1.0, 1.0])
+    found = law(halved(release, rest, sd), family, N)
+    noise, prior = sd**2 / 2, max(float(rest @ rest) / 4 - sd**2 / 2, 0.0)
+    at = np.linspace(-300, 300, 60_001)
+    log = -((rest[0] - at) ** 2) / (2 * noise) - at**2 / (2 * max(prior, 1e-9))
+    weight = np.exp(log - log.max())
+    mean = float((weight * at).sum() / weight.sum()) if prior else 0.0
+    left = float((weight * (at - mean) ** 2).sum() / weight.sum()) if prior else 0.0
+    inner = release.score - rest
+    np.testing.assert_allclose((found.score - inner)[0], mean, atol=1e-6)
+    along = np.array([1.0, -1.0, 1.0, 1.0])
+    cut = np.outer(along, along) * mean**2 + left * np.eye(4)
+    np.testing.assert_allclose(found.fixed, (noise + left) * np.eye(4) + cut, atol=1e-6)
+
+
+def test_a_score_without_a_contrast_is_taken_as_it_is():
+    x, y = rows_of("linear")
+    family, release = released("linear", x, y, exact("linear", x, y).params)
+    plain = law(replace(release, score_sd=3.0), family, N)
+    np.testing.assert_array_equal(plain.score, release.score)
+    np.testing.assert_allclose(plain.fixed, 9.0 * np.eye(4))
 
 
 def test_a_level_that_nobody_has_does_not_touch_the_others():

@@ -42,7 +42,7 @@ def noises(plan, made):
 
 def cells_of(noise):
     cells = fit_cells(noise.columns, noise.middle)
-    return cells + (noise.tail_share > 0)
+    return cells + noise.columns * noise.halved
 
 
 def paths(plan):

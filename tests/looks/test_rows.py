@@ -32,6 +32,13 @@ def width(rows):
     return rows.design.size
 
 
+def of_parts(f, contrast):
+    """Exact squared lengths of both parts of scores, which are integers."""
+    parts = (f + contrast) / 2, (f - contrast) / 2
+    assert all((part == np.rint(part)).all() for part in parts)
+    return [length for part in parts for length in squares(part)]
+
+
 # ---- statement 1: a row's integers are its own -------------------------------------------------
 
 
@@ -45,7 +52,7 @@ def test_a_row_has_the_same_bits_in_any_chunk_and_order(name, together, seed):
     whole = located(rows, z)
     for size in (1, 2, 3, 7, 64):
         pieces = [located(rows, z[i : i + size]) for i in range(0, 333, size)]
-        for at in (0, 1):
+        for at in range(3):
             joined = np.concatenate([piece[at] for piece in pieces], axis=1)
             assert joined.tobytes() == np.ascontiguousarray(whole[at]).tobytes()
     order = rng.permutation(333)
@@ -96,15 +103,17 @@ def test_no_row_leaves_its_limits(name, together, seed):
     )  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        k, f = located(rows, hostile(rng, 1500, width(rows)))
+        k, f, contrast = located(rows, hostile(rng, 1500, width(rows)))
     assert k.shape == (p + 1, 1500)
     assert max(squares(k)) <= FULL
+    assert contrast.shape == ((0 if together else p + 1), 1500)
     if together:
         assert f.shape == (1, 1500)
         assert (f == np.rint(f)).all()
         assert np.abs(f).max() <= ONE
     else:
         assert max(squares(f)) <= FULL
+        assert max(of_parts(f, contrast)) <= FULL // 4
 
 
 def test_norms_that_rounding_leaves_too_long_are_lowered():
@@ -127,9 +136,10 @@ def test_limits_are_reached(name, together):
     """A limit that nothing comes near would hide that another one holds."""
     rng = np.random.default_rng(3)
     rows = rows_of(rng, KINDS[name], 3, together=together, far=50.0, limits=(2.0, 1e-3))
-    k, f = located(rows, hostile(rng, 3000, width(rows)))
+    k, f, contrast = located(rows, hostile(rng, 3000, width(rows)))
     assert together or max(squares(k)) > 0.999 * FULL
     assert max(squares(f)) > 0.999 * FULL
+    assert together or min(max(squares(f + contrast)), max(squares(f - contrast))) > 0.998 * FULL
     if together:  # where the score's limit is wide the other one is met
         rows = rows_of(rng, KINDS[name], 3, together=True, far=50.0, limits=(2.0, 1e9))
         assert max(squares(located(rows, hostile(rng, 3000, width(rows)))[0])) > 0.999 * FULL
@@ -146,17 +156,23 @@ def test_a_fitting_look_is_information_and_score(name):
     rows = rows_of(rng, kind, 3, offsets=1, far=2.0, steep=0.5, limits=limits)
     cells = rows.cells(chunk(hostile(rng, 800, width(rows))))
     own = plain(rows, cells)
-    k, f = rows.located(cells)
+    k, f, contrast = rows.located(cells)
     length = np.sqrt((own.v**2).sum(axis=0))
     root, A, S = rows.place.weight**0.5, *limits
     h = np.minimum(np.sqrt(own.weight) / (root * A**0.5), 1 / length) * own.held
     np.testing.assert_allclose(k / ONE, own.v * h, atol=2e-6, rtol=1e-9)
-    drawn = own.residual / (root * S)
-    if kind.family.blind:  # the factor is the same whatever the response
-        drawn *= np.minimum(root * S / (np.maximum(own.farthest, 1e-9) * length), 1)
-    else:
-        drawn = np.clip(drawn, -1 / length, 1 / length)
-    np.testing.assert_allclose(f / ONE, own.v * drawn * own.held, atol=2e-6, rtol=1e-9)
+
+    def limited(limit):
+        drawn = own.residual / (root * S)
+        if kind.family.blind:  # the factor is the same whatever the response
+            drawn *= np.minimum(root * limit / (np.maximum(own.farthest, 1e-9) * length), 1)
+        else:
+            drawn = np.clip(drawn, -limit / S / length, limit / S / length)
+        return own.v * drawn * own.held
+
+    np.testing.assert_allclose(f / ONE, limited(S), atol=4e-6, rtol=1e-9)
+    inner = (f + contrast) / (2 * ONE)
+    np.testing.assert_allclose(inner, limited(S / 2), atol=2e-6, rtol=1e-9)
     free = np.abs(own.residual) * length < root * S
     assert 0.02 < (free & own.held).mean() < 0.98
 
@@ -169,7 +185,7 @@ def test_a_locating_look_has_one_weight_for_both(name):
     rows = rows_of(rng, kind, 3, offsets=1, far=2.0, steep=0.5, together=True, limits=limits)
     cells = rows.cells(chunk(hostile(rng, 800, width(rows))))
     own = plain(rows, cells)
-    k, f = rows.located(cells)
+    k, f, _ = rows.located(cells)
     length, wbar = np.sqrt((own.v**2).sum(axis=0)), rows.place.weight
     omega = np.minimum(1, R**2 * wbar / (np.maximum(own.weight, 1e-300) * length**2))
     if kind.family.blind:
@@ -195,7 +211,7 @@ def test_the_limit_of_a_blind_family_does_not_see_the_response(name, together):
     for answer in (-1.0, 1.0):
         z[:, -1] = answer
         cells = rows.cells(chunk(z))
-        k, f = rows.located(cells)
+        k, f, _ = rows.located(cells)
         own = plain(rows, cells)
         seen = own.held & (np.abs(own.residual) > 0.02 * own.farthest)
         found.append((k, f / np.where(seen, own.residual, np.nan)))
@@ -222,7 +238,7 @@ def test_a_response_beyond_its_cap_counts_as_its_cap(name, cell, together):
     if described.trials is not None:
         z[:, 2] = 2 * cap / kind.most - 1
     z[:, -1] = cell, 1.01 * cell, 1.2 * cell
-    _, f = located(Rows(Stored(z.shape[1]), described, place), z)
+    _, f, _ = located(Rows(Stored(z.shape[1]), described, place), z)
     assert f[:, 0].any()
     np.testing.assert_array_equal(f, f[:, :1].repeat(3, axis=1))
 
@@ -248,7 +264,7 @@ def test_offsets_move_the_predictor_and_are_no_column():
     z = np.zeros((2, width(rows)))
     z[:, 0], z[1, 3] = 1.0, -0.5  # the first offset
     cells = rows.cells(chunk(z))
-    k, _ = rows.located(cells)
+    k, _, _ = rows.located(cells)
     assert len(k) == 3
     one, other = plain(rows, cells).weight
     assert k[0, 0] / k[0, 1] == pytest.approx(np.sqrt(one / other), rel=1e-4)
@@ -294,7 +310,7 @@ def test_a_weight_is_a_part_of_the_largest_and_its_rows_are_limited_like_others(
     own = Told(plain_.described.offsets[0], (0.0, 3.0))
     rows = Rows(plain_.design, replace(plain_.described, weights=own), plain_.place)
     z = hostile(rng, 400, width(rows))
-    k, f = located(rows, z)
+    k, f, _ = located(rows, z)
     assert max(squares(k)) <= FULL
     assert max(squares(f)) <= FULL
     none = own.of(rows.cells(chunk(z))) == 0.0
@@ -338,14 +354,15 @@ def test_no_person_leaves_the_limits_however_many_rows(name, together, seed):
         z = z[codes]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        k, f = of_persons(rows, z, codes)
+        k, f, contrast = of_persons(rows, z, codes)
     assert max(person_squares(k, codes, 12)) <= FULL
     if together:
         assert f.shape == (1, len(codes))
         assert max(person_squares(f, codes, 12)) <= FULL
     else:
-        assert f.shape == (p + 1, 12)
+        assert f.shape == contrast.shape == (p + 1, 12)
         assert max(squares(f)) <= FULL
+        assert max(of_parts(f, contrast)) <= FULL // 4
 
 
 @TOGETHER
@@ -361,7 +378,7 @@ def test_a_saturated_sum_is_no_limit_and_counts_for_nothing(name, copies, p, tog
     place, _ = place_of(point, kind.family, information=2.0, score=1e-6, together=together)
     rows = Rows(Stored(p + 2), kind.described(p), place)
     codes = np.zeros(copies, dtype=int)
-    k, f = of_persons(rows, np.ones((copies, p + 2)), codes)
+    k, f, _ = of_persons(rows, np.ones((copies, p + 2)), codes)
     (squared,) = person_squares(k, codes, 1)
     assert squared <= FULL
     if copies < 2000:
@@ -380,15 +397,15 @@ def test_other_persons_change_no_bit(name, together):
     rows = rows_of(rng, KINDS[name], 3, together=together, far=3.0)
     codes = np.repeat(np.arange(40), rng.integers(1, 9, 40))
     z = hostile(rng, len(codes), width(rows))
-    k, f = of_persons(rows, z, codes)
+    k, f, _ = of_persons(rows, z, codes)
     for person in range(40):
         mine = codes == person
-        own_k, own_f = of_persons(rows, z[mine], np.zeros(mine.sum()))
+        own_k, own_f, _ = of_persons(rows, z[mine], np.zeros(mine.sum()))
         assert own_k.tobytes() == np.ascontiguousarray(k[:, mine]).tobytes()
         at = mine if together else [person]
         assert own_f.tobytes() == np.ascontiguousarray(f[:, at]).tobytes()
     order = rng.permutation(len(codes))
-    mixed_k, mixed_f = of_persons(rows, z[order], codes[order])
+    mixed_k, mixed_f, _ = of_persons(rows, z[order], codes[order])
     assert (mixed_k == k[:, order]).all()
     assert (mixed_f == (f[:, order] if together else f)).all()
 
@@ -400,8 +417,8 @@ def test_what_is_missing_in_a_person_s_rows_counts_for_nothing(name, together):
     rows = rows_of(rng, KINDS[name], 2, together=together, limits=(90.0, 1e6))
     z = rng.uniform(0.1, 0.9, (2, width(rows)))
     z[:, 0] = 1.0, 0.0
-    k, f = of_persons(rows, z, np.zeros(2))
-    alone_k, alone_f = of_persons(rows, z[:1], np.zeros(1))
+    k, f, _ = of_persons(rows, z, np.zeros(2))
+    alone_k, alone_f, _ = of_persons(rows, z[:1], np.zeros(1))
     assert k[:, 1].any() == 0 < np.abs(k[:, 0]).max()
     np.testing.assert_array_equal(k[:, :1], alone_k)
     np.testing.assert_array_equal(f[:, :1], alone_f)
@@ -416,8 +433,27 @@ def test_a_person_of_one_near_row_is_that_row(name, together):
     rows = rows_of(rng, KINDS[name], 3, together=together, far=0.3, limits=(90.0, 1e6))
     z = hostile(rng, 60, width(rows))
     for one, other in zip(located(rows, z), of_persons(rows, z, np.arange(60)), strict=True):
-        assert np.abs(one - other).max() <= 2
-        assert np.abs(one).max() > 0
+        assert np.abs(one - other).max(initial=0) <= 2
+        assert np.abs(one).max(initial=together) > 0
+
+
+def test_half_the_limit_of_a_person_is_half():
+    """The inner part is the sum over a person's rows, limited to half of what the score is."""
+    rng = np.random.default_rng(16)
+    rows = rows_of(rng, KINDS["linear"], 3, far=0.3, limits=(1e6, 3.0))
+    codes = np.repeat(np.arange(80), 4)
+    z = rng.uniform(-1, 1, (320, width(rows)))
+    z[:, 0] = 1.0
+    own = plain(rows, rows.cells(chunk(z)))
+    total = np.array([
+        (own.v * own.residual)[:, codes == one].sum(axis=1) for one in range(80)
+    ]).T / rows.place.weight**0.5 / 3.0  # fmt: skip
+    length = np.linalg.norm(total, axis=0)
+    assert 5 < (length > 0.5).sum() < 75
+    _, f, contrast = of_persons(rows, z, codes)
+    for limit, found in ((0.5, (f + contrast) / 2), (1.0, f)):
+        wanted = total * np.minimum(1.0, limit / length)
+        np.testing.assert_allclose(found / ONE, wanted, atol=2e-5)
 
 
 @TOGETHER
@@ -433,7 +469,7 @@ def test_one_factor_serves_all_rows_of_a_person(name, together):
     cells = rows.cells(chunk(z))
     own = plain(rows, cells)
     codes = np.zeros(30)
-    k, f = rows.summed(cells, codes.astype(np.int64))
+    k, f, _ = rows.summed(cells, codes.astype(np.int64))
     unlimited = own.v * np.sqrt(own.weight) * own.held
     ratio = (k * unlimited).sum() / (unlimited**2).sum()
     share = ratio / ONE * (rows.place.weight * rows.place.information) ** 0.5
@@ -460,7 +496,7 @@ def test_a_person_counts_as_little_in_the_score_as_in_the_information():
     place, _ = place_of(point, Linear(), information=4.0, score=1e3)
     rows = Rows(Stored(3), Described((1,)), place)
     z = np.tile([[1.0, 1.0, 0.5], [1.0, -1.0, -0.5]], (10, 1))  # y = x / 2
-    k, f = of_persons(rows, z, np.zeros(20))
+    k, f, _ = of_persons(rows, z, np.zeros(20))
     H, s = 4.0 * (k @ k.T) / ONE**2, 1e3 * f[:, 0] / ONE
     assert np.trace(H) == pytest.approx(4.0, rel=1e-4)
     np.testing.assert_allclose(np.linalg.solve(H, s), [0.0, 0.5], atol=1e-3)
@@ -471,5 +507,5 @@ def test_rows_of_a_person_that_cancel_cancel_before_the_limit():
     place, _ = place_of(point, Linear(), information=9.0, score=0.1)
     rows = Rows(Stored(3), Described((1,)), place)
     z = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, -1.0], [1.0, 0.5, 0.01]])
-    _, f = of_persons(rows, z, np.zeros(3))
+    _, f, _ = of_persons(rows, z, np.zeros(3))
     np.testing.assert_allclose(f[:, 0] / ONE, [0.1, 0.05], atol=1e-4)

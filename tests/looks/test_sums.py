@@ -37,8 +37,13 @@ def of(tally, chunks):
 
 
 def same(one, other):
-    mine = one.information, one.score, one.middle
-    return mine == (other.information, other.score, other.middle)
+    mine = one.information, one.score, one.middle, one.contrast
+    return mine == (other.information, other.score, other.middle, other.contrast)
+
+
+def added(contrast):
+    """Exact sums over rows, in units of 2**-40."""
+    return tuple(sum(int(cell) for cell in cells) * 2**20 for cells in contrast)
 
 
 @WAY
@@ -48,10 +53,11 @@ def test_sums_are_the_integers_in_any_chunks(name, together, matrix, monkeypatch
     rows = rows_of(rng, KINDS[name], 3, offsets=1, together=together, far=4.0)
     z = hostile(rng, 500, rows.design.size)
     tally = LookTally(rows, matrix)
-    k, f = rows.located(rows.cells(chunk(z)))
+    k, f, contrast = rows.located(rows.cells(chunk(z)))
     expected = slowly(k, f, together=together, matrix=matrix)
     whole = of(tally, [chunk(z)])
     assert (whole.information, whole.score, whole.middle) == expected
+    assert whole.contrast == added(contrast)
     assert whole.rows == 500
     monkeypatch.setattr(module, "PIECE", 64)
     monkeypatch.setattr(module, "_FLUSH", 3)
@@ -70,10 +76,11 @@ def test_persons_are_summed_whole(name, together, matrix, monkeypatch):
     codes = np.repeat(np.arange(60), rng.integers(1, 9, 60))
     z = hostile(rng, len(codes), rows.design.size)
     tally = LookTally(rows, matrix, persons=True)
-    k, f = rows.summed(rows.cells(chunk(z)), codes)
+    k, f, contrast = rows.summed(rows.cells(chunk(z)), codes)
     expected = slowly(k, f, together=together, matrix=matrix)
     whole = of(tally, [chunk(z) | {PERSON: codes}])
     assert (whole.information, whole.score, whole.middle) == expected
+    assert whole.contrast == added(contrast)
     monkeypatch.setattr(module, "PIECE", 16)
     monkeypatch.setattr(module, "_FLUSH", 5)
     parts = [
@@ -88,7 +95,7 @@ def test_more_rows_than_a_float_holds_the_squares_of_are_summed_exactly():
     rows = rows_of(rng, KINDS["linear"], 1, limits=(1.0, 1e-6))
     z = rng.uniform(0.5, 1.0, (40_001, rows.design.size))
     z[:, 0] = 1.0
-    k, f = rows.located(rows.cells(chunk(z)))
+    k, f, _ = rows.located(rows.cells(chunk(z)))
     information, score, middle = slowly(k, f, together=False, matrix=True)
     assert information[0][0] > 2**53
     found = of(LookTally(rows, matrix=True), [chunk(z)])
@@ -117,20 +124,3 @@ def test_no_rows_have_no_sums_and_none_show():
     z = np.ones((3, rows.design.size))
     shown = repr(of(tally, [chunk(z)]))
     assert not any(character.isdigit() for character in shown.split(" at ")[0])
-
-
-@pytest.mark.parametrize("persons", [False, True])
-def test_the_tail_is_what_of_each_squared_score_lies_beyond_a_quarter(persons):
-    rng = np.random.default_rng(5)
-    rows = rows_of(rng, KINDS["linear"], 2, far=2.0, limits=(4.0, 0.8))
-    z = hostile(rng, 300, rows.design.size)
-    codes = np.repeat(np.arange(100), 3)
-    cells = rows.cells(chunk(z))
-    _, f = rows.summed(cells, codes) if persons else rows.located(cells)
-    lengths = [sum(int(cell) ** 2 for cell in column) for column in f.T]
-    expected = sum(max(length - 2**38, 0) for length in lengths)
-    tally = LookTally(rows, matrix=True, persons=persons, tail=True)
-    found = of(tally, [chunk(z) | {PERSON: codes}])
-    assert found.tail == expected > 0
-    assert max(max(length - 2**38, 0) for length in lengths) <= 3 * 2**38
-    assert of(LookTally(rows, matrix=True, persons=persons), [chunk(z) | {PERSON: codes}]).tail == 0

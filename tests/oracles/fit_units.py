@@ -20,32 +20,41 @@ Matrix = Any
 
 @dataclass(frozen=True)
 class Unit:
-    """The integer rows of a unit and its score."""
+    """The integer rows of a unit and the two parts of its score."""
 
     rows: tuple[tuple[int, ...], ...]
-    score: tuple[int, ...]
+    inner: tuple[int, ...]
+    outer: tuple[int, ...]
 
 
-def into_ball(vector: Any) -> tuple[int, ...]:
-    """Integers along a vector of at most length 1, truncated until their squares fit in 2**40."""
+def into_ball(vector: Any, radius: int = UNIT) -> tuple[int, ...]:
+    """Integers along a vector of at most length 1, truncated until they are in the ball."""
     found = [int(x * UNIT) for x in vector]
-    while sum(x * x for x in found) > UNIT**2:
+    while sum(x * x for x in found) > radius**2:
         place = max(range(len(found)), key=lambda i: abs(found[i]))
         found[place] -= 1 if found[place] > 0 else -1
     return tuple(found)
 
 
-def unit_of(rows: Any, score: Any) -> Unit:
-    """Store rows whose squared lengths sum to at most 1, and a score of at most 1."""
+def unit_of(rows: Any, score: Any, outer: Any = None) -> Unit:
+    """Store rows whose squared lengths sum to at most 1, and a score of at most 1.
+
+    With `outer`, `score` is the inner part; both are at most half as long.
+    """
     rows = np.atleast_2d(np.asarray(rows, dtype=float))
     stored = [into_ball(row) for row in rows]
     assert sum(x * x for row in stored for x in row) <= UNIT**2
-    return Unit(tuple(stored), into_ball(score))
+    inner = np.asarray(score, dtype=float)
+    if outer is None:
+        whole = inner
+        inner = whole * min(1.0, 0.5 / max(float(np.linalg.norm(whole)), 0.5))
+        outer = whole - inner
+    return Unit(tuple(stored), into_ball(inner, UNIT // 2), into_ball(outer, UNIT // 2))
 
 
 def nobody(columns: int) -> Unit:
     """A unit that is excluded."""
-    return Unit(((0,) * columns,), (0,) * columns)
+    return Unit(((0,) * columns,), (0,) * columns, (0,) * columns)
 
 
 def axis(columns: int, place: int, size: float = 1.0) -> np.ndarray:
@@ -80,33 +89,24 @@ def informations(columns: int, generator: np.random.Generator) -> list[np.ndarra
 
 
 def summed(units: Any, columns: int) -> tuple[Matrix, Matrix, Matrix]:
-    """Exact H, s and M of some units, in units of 2**-40."""
+    """Exact H, s with its contrast, and M of some units, in units of 2**-40."""
     h = np.zeros((columns, columns), dtype=object)
-    s, m = np.zeros(columns, dtype=object), np.zeros((columns, columns), dtype=object)
+    s, m = np.zeros(2 * columns, dtype=object), np.zeros((columns, columns), dtype=object)
     for unit in units:
         for row in unit.rows:
             k = np.array(row, dtype=object)
             h += np.outer(k, k)
-        f = np.array(unit.score, dtype=object)
-        s += UNIT * f
-        m += np.outer(f, f)
+        inner, outer = (np.array(part, dtype=object) for part in (unit.inner, unit.outer))
+        s += UNIT * np.concatenate([inner + outer, inner - outer])
+        m += np.outer(inner + outer, inner + outer)
     return h, s, m
 
 
 def changes(columns: int, taken: Any, given: Any) -> tuple[Matrix, Matrix, Matrix]:
-    """What neighbours move H, s and M by."""
+    """What neighbours move H, s with its contrast, and M by."""
     one, other = summed(taken, columns), summed(given, columns)
     h, s, m = (b - a for a, b in zip(one, other, strict=True))
     return h, s, m
-
-
-def tail_change(taken: Any, given: Any) -> int:
-    """What neighbours move the tail by, in units of 2**-40: of |f|^2 what lies beyond a quarter."""
-    one, other = (
-        sum(max(sum(x * x for x in unit.score) - UNIT**2 // 4, 0) for unit in units)
-        for units in (taken, given)
-    )
-    return abs(other - one)
 
 
 def gaussian_cost(noise: Any, taken: Any, given: Any) -> Fraction:
@@ -124,7 +124,8 @@ def gaussian_cost(noise: Any, taken: Any, given: Any) -> Fraction:
             Fraction(0),
         )
 
-    total = sum((Fraction(cell) / Fraction(noise.score_scale)) ** 2 for cell in s)
+    released = s if noise.halved else s[:d]
+    total = sum((Fraction(cell) / Fraction(noise.score_scale)) ** 2 for cell in released)
     if noise.information_scales:
         total += of_matrix(h, noise.information_scales)
     if noise.middle == "matrix":
@@ -134,7 +135,7 @@ def gaussian_cost(noise: Any, taken: Any, given: Any) -> Fraction:
 
 
 def pure_costs(noise: Any, taken: Any, given: Any) -> tuple[float, float]:
-    """The privacy loss that score and trace reach, in the limit: |ds|/b and |dt|/scale."""
+    """The loss that score and contrast, and the trace reach, in the limit: |ds|/b, |dt|/scale."""
     _, s, m = changes(noise.columns, taken, given)
     score = float(np.linalg.norm(np.array(s, dtype=float))) / noise.score_scale
     return score, abs(float(np.trace(m))) / noise.middle_scales[0]

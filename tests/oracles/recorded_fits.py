@@ -17,8 +17,6 @@ from oracles.recorded_steps import Asked, Cost
 from oracles.recording import UNIT, Draw
 
 TURNS = np.linspace(-1, 1, 401)
-TAIL = 0.75
-"""What of a unit's squared score lies beyond a quarter."""
 LENGTHS = np.linspace(0, 1, 41)
 
 
@@ -61,18 +59,16 @@ def fits(
         elif gaussian:
             matrix = look.middle.size > 0
             triangle = [d, d * (d - 1) // 2]
-            sizes = [*triangle * informed, d, *([*triangle, 1] if matrix else [1])]
+            sizes = [*triangle * informed, *([2 * d, *triangle] if matrix else [d, 1])]
             own = [next(draws) for _ in sizes]
             assert [draw.size for draw in own] == sizes
             assert {draw.mechanism for draw in own} == {"gaussian"}
             total += _fitting(own, unit, matrix=matrix, informed=informed)
         else:
-            own = score, trace, tail = [next(draws) for _ in range(3)]
-            assert (score.mechanism, score.size) == ("l2-norm", d)
+            own = score, trace = [next(draws) for _ in range(2)]
+            assert (score.mechanism, score.size) == ("l2-norm", 2 * d)
             assert (trace.mechanism, trace.size) == ("laplace", 1)
-            assert (tail.mechanism, tail.size) == ("laplace", 1)
             losses += [unit.k * unit.rows / score.scale / UNIT, unit.k / trace.scale / UNIT]
-            losses.append(unit.k * TAIL / tail.scale / UNIT)
         drawn = [*drawn, *own]
     if gaussian:
         return Cost("looks", tuple(drawn), mu=unit.k * math.sqrt(total))
@@ -86,7 +82,6 @@ def _fitting(own: list[Draw], unit: Asked, *, matrix: bool, informed: bool) -> f
         information, beside, *scales = scales
         assert abs(information / beside / math.sqrt(2) - 1) < 1e-6
     score, middle, *rest = scales
-    tail = (TAIL / rest[1]) ** 2 if matrix else 0.0
     assert not rest or abs(middle / rest[0] / math.sqrt(2) - 1) < 1e-6
     a, b, t = np.meshgrid(LENGTHS, LENGTHS if unit.rows == 2 else [0.0], TURNS)
     moved = (a**2 + b**2 - 2 * a * b * t) / score**2
@@ -94,4 +89,4 @@ def _fitting(own: list[Draw], unit: Asked, *, matrix: bool, informed: bool) -> f
         moved += (a**4 + b**4 - 2 * (a * b * t) ** 2) / middle**2
     else:
         moved += (a**2 - b**2) ** 2 / middle**2
-    return float(unit.rows / information**2 + moved.max() + tail)
+    return float(unit.rows / information**2 + moved.max())

@@ -16,7 +16,6 @@ from oracles.fit_units import (
     nobody,
     pure_costs,
     scores,
-    tail_change,
     unit_of,
 )
 from oracles.look_laws import log_density
@@ -46,9 +45,7 @@ PROTECTIONS = [
     *(Protection(name, k) for name in ("replace-one", "add-remove") for k in (1, 3)),
     *(Protection(name, 3, "id") for name in ("replace-one", "add-remove")),
 ]
-TRACE, TAIL = Fraction(1, 10), Fraction(1, 20)
-PURE_SHARES = {"trace": TRACE, "tail": TAIL}
-BESIDE_TAIL = 1 - TRACE - TAIL, TRACE
+TRACE = Fraction(1, 10)
 MIDDLES = ["matrix", "trace"]
 ALPHA = 1e-4
 
@@ -63,6 +60,9 @@ def units(columns):
     ]
     short = [axis(columns, 0), -axis(columns, 0), axis(columns, 1, 0.3)]
     found += [unit_of(rows, score) for rows, score in itertools.product(kinds, short)]
+    # The proofs ask nothing of the two parts of a score but their lengths.
+    ways = [axis(columns, place, size) for place in (0, 1) for size in (0.5, -0.5, 0.2)]
+    found += [unit_of(kinds[0], one, other) for one, other in itertools.product(ways, ways)]
     return [nobody(columns), *found]
 
 
@@ -98,30 +98,11 @@ def test_no_neighbours_exceed_a_gaussian_looks_part(protection, middle, columns)
 @pytest.mark.parametrize("columns", [1, 3])
 @pytest.mark.parametrize("protection", PROTECTIONS, ids=ids)
 def test_no_neighbours_exceed_a_pure_looks_eps(protection, columns):
-    noise = pure_fit(columns, EPS, protection, **PURE_SHARES)
+    noise = pure_fit(columns, EPS, protection, trace=TRACE)
     costs = np.array([pure_costs(noise, *pair) for pair in neighbours(columns, protection)])
-    parts = np.array([float(EPS * share) for share in BESIDE_TAIL])
+    parts = np.array([float(EPS * share) for share in (1 - TRACE, TRACE)])
     assert (costs.max(axis=0) <= parts * (1 + 1e-9)).all()
     assert (costs.max(axis=0) > 0.99 * parts).all()
-
-
-@pytest.mark.parametrize("protection", PROTECTIONS, ids=ids)
-def test_the_tail_has_its_share_and_leaves_the_others_theirs(protection):
-    gaussian = gaussian_fit(3, MU_SQUARED, protection, information=THIRD, tail=TAIL)
-    pure = pure_fit(3, EPS, protection, **PURE_SHARES)
-    pairs = list(neighbours(3, protection))
-    moved = max(tail_change(*pair) for pair in pairs)
-    assert moved > 0
-    for noise, cost in (
-        (gaussian, (moved / Fraction(gaussian.tail_scale)) ** 2),
-        (pure, moved / Fraction(pure.tail_scale)),
-    ):
-        own = noise.strength * TAIL
-        assert own * Fraction(99, 100) < cost <= own
-    assert max(gaussian_cost(gaussian, *pair) for pair in pairs) <= MU_SQUARED * (1 - TAIL)
-    beside = [pure_costs(pure, *pair) for pair in pairs]
-    parts = [float(EPS * share) for share in BESIDE_TAIL]
-    assert (np.max(beside, axis=0) <= np.array(parts) * (1 + 1e-9)).all()
 
 
 @pytest.mark.parametrize("spread", [1, 2, 4])
@@ -155,7 +136,8 @@ def test_rows_outside_the_ball_would_be_seen():
     assert gaussian_cost(noise, [one], []) > MU_SQUARED * (1 - Fraction(1, 10**12))
     for wider in (
         dataclasses.replace(one, rows=((2**20 + 1, 0),)),
-        dataclasses.replace(one, score=(2**20 + 1, 0)),
+        dataclasses.replace(one, inner=(2**19 + 1, 0)),
+        dataclasses.replace(one, outer=(2**19 + 1, 0)),
     ):
         assert gaussian_cost(noise, [wider], []) > MU_SQUARED
 
@@ -204,20 +186,20 @@ def test_gaussian_scales_under_add_remove():
 def test_pure_scales(protection, moved, k):
     protection = dataclasses.replace(protection, contributions=k)
     d = 4
-    noise = pure_fit(d, EPS, protection, **PURE_SHARES)
-    score, other = (float(EPS * share) for share in BESIDE_TAIL)
+    noise = pure_fit(d, EPS, protection, trace=TRACE)
+    score, other = (float(EPS * share) for share in (1 - TRACE, TRACE))
     assert noise.information_sd == 0
-    assert noise.score_sd == pytest.approx(moved * k * math.sqrt(d + 1) / score)
+    assert noise.score_sd == pytest.approx(moved * k * math.sqrt(2 * d + 1) / score)
     assert noise.middle_sd == pytest.approx(math.sqrt(2) * k / other)
 
 
 def test_scales_are_integers_or_floats_rounded_upwards():
     for eps in (Fraction(3, 7), Fraction(11, 7), Fraction(13, 9), Fraction(1, 3)):
-        noise = pure_fit(3, eps, REPLACE, **PURE_SHARES)
+        noise = pure_fit(3, eps, REPLACE, trace=TRACE)
         assert type(noise.score_scale) is int
-        assert noise.score_scale == math.ceil(2 * CELL_UNITS / (BESIDE_TAIL[0] * eps))
+        assert noise.score_scale == math.ceil(2 * CELL_UNITS / ((1 - TRACE) * eps))
         assert Fraction(noise.middle_scales[0]) * TRACE * eps >= CELL_UNITS
-    much = pure_fit(3, Fraction(10**30), REPLACE, **PURE_SHARES)
+    much = pure_fit(3, Fraction(10**30), REPLACE, trace=TRACE)
     assert (much.score_scale, much.middle_scales) == (1, (1,))
     loud = gaussian_fit(3, Fraction(2**40), REPLACE, information=THIRD)
     assert loud.information_scales == (LEAST_SCALE,) * 2
@@ -241,9 +223,9 @@ NOISES = {
     "gaussian": gaussian_fit(3, MU_SQUARED, REPLACE, information=THIRD),
     "gaussian trace": gaussian_fit(3, MU_SQUARED, THREE, information=THIRD, middle="trace"),
     "gaussian without": gaussian_fit(3, MU_SQUARED, REPLACE, information=Fraction(0)),
-    "gaussian tail": gaussian_fit(3, MU_SQUARED, ADD, information=THIRD, tail=TAIL),
-    "pure": pure_fit(3, EPS, REPLACE, **PURE_SHARES),
-    "pure of three": pure_fit(3, EPS, THREE, **PURE_SHARES),
+    "gaussian added": gaussian_fit(3, MU_SQUARED, ADD, information=THIRD),
+    "pure": pure_fit(3, EPS, REPLACE, trace=TRACE),
+    "pure of three": pure_fit(3, EPS, THREE, trace=TRACE),
 }
 
 
@@ -260,16 +242,15 @@ def test_what_is_drawn_is_what_was_fitted(monkeypatch, name):
         wanted += [("gaussian", scale, 3) for scale in noise.information_scales]
         size = 3 if noise.middle == "matrix" else 1
         wanted += [("gaussian", scale, size) for scale in noise.middle_scales]
-        wanted.append(("gaussian", noise.score_scale, 3))
-        wanted += [("gaussian", noise.tail_scale, 1)] * (noise.tail_share > 0)
+        wanted.append(("gaussian", noise.score_scale, 3 * (1 + noise.halved)))
         found = [(draw.mechanism, draw.scale, draw.size) for draw in tape.draws]
         left_out = 0 if noise.information_scales else 6
-        cells = fit_cells(3, noise.middle) - left_out + (noise.tail_share > 0)
+        cells = fit_cells(3, noise.middle) - left_out + 3 * noise.halved
         assert sum(size for *_, size in found) == cells
     else:
-        assert len(line.parts) == 3
-        wanted.append(("l2-norm", noise.score_scale, 3))
-        wanted += [("laplace", scale, 1) for scale in (*noise.middle_scales, noise.tail_scale)]
+        assert len(line.parts) == 2
+        wanted.append(("l2-norm", noise.score_scale, 6))
+        wanted += [("laplace", scale, 1) for scale in noise.middle_scales]
         found = [(draw.mechanism, draw.scale, draw.size) for draw in tape.draws]
     assert sorted(found, key=str) == sorted(wanted, key=str)
 
@@ -281,6 +262,8 @@ def test_a_draw_has_its_shape_and_is_seeded_by_its_part(name):
     assert isinstance(drawn, Drawn)
     assert (drawn.information is None) == (not noise.information_scales)
     assert len(drawn.score) == 3
+    assert noise.halved == (name != "gaussian trace")
+    assert len(drawn.contrast or ()) == 3 * noise.halved
     matrices = [one for one in (drawn.information, drawn.middle) if isinstance(one, tuple)]
     assert isinstance(drawn.middle, int) == (noise.middle == "trace")
     for matrix in matrices:
@@ -306,8 +289,8 @@ def columns_of(noise, draws, rng=None):
         return np.diag(found), found[upper]
 
     flat = {"score": np.array([one.score for one in drawn], dtype=float)}
-    if noise.tail_share:
-        flat["tail"] = np.array([[one.tail] for one in drawn], dtype=float)
+    if noise.halved:
+        flat["contrast"] = np.array([one.contrast for one in drawn], dtype=float)
     for name in ("information", "middle"):
         if getattr(drawn[0], name) is not None:
             both = [cells(getattr(one, name)) for one in drawn]
@@ -327,7 +310,7 @@ def test_cells_have_the_standard_deviations_that_are_told(name, seeded):
         "information diagonal": diagonal_sd(noise, "information"),
         "middle": noise.middle_sd,
         "middle diagonal": diagonal_sd(noise, "middle"),
-        "tail": noise.tail_sd,
+        "contrast": noise.score_sd,
     }
     for block, values in found.items():
         if values.size:
@@ -347,17 +330,18 @@ def test_no_two_cells_share_noise(name):
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_a_pure_score_has_the_k_norm_law(d):
     """|v|/b is gamma of shape d, and directions have no preference."""
-    noise = pure_fit(d, EPS, REPLACE, **PURE_SHARES)
+    noise = pure_fit(d, EPS, REPLACE, trace=TRACE)
     scale = noise.score_scale
     rng = np.random.default_rng(7)
     for draws, generator in ((3000, rng), (1500, None)):
-        found = np.array([noise.simulate(generator).score for _ in range(draws)], dtype=float)
+        drawn = [noise.simulate(generator) for _ in range(draws)]
+        found = np.array([one.score + one.contrast for one in drawn], dtype=float)
         length = np.linalg.norm(found, axis=1)
-        assert kstest(length / scale, gamma(d).cdf).pvalue > ALPHA
-        for cells in (found, -found):
+        assert kstest(length / scale, gamma(2 * d).cdf).pvalue > ALPHA
+        for cells in (found, -found, found[:, ::-1]):
             first = cells[:, 0] / length
             assert abs((first > 0).mean() - 0.5) < 4 / math.sqrt(draws)
-            assert (first**2).mean() == pytest.approx(1 / d, rel=0.15)
+            assert (first**2).mean() == pytest.approx(1 / (2 * d), rel=0.15)
 
 
 @pytest.mark.parametrize("name", NOISES)
@@ -383,7 +367,7 @@ def test_a_person_is_one_unit_however_many_rows(made):
     def fitted(protection):
         if made == "gaussian":
             return gaussian_fit(2, MU_SQUARED, protection, information=THIRD)
-        return pure_fit(2, EPS, protection, **PURE_SHARES)
+        return pure_fit(2, EPS, protection, trace=TRACE)
 
     call = Protection("replace-one", 7, "id")
     row, summed, whole = fitted(REPLACE), fitted(call.sums), fitted(call)
@@ -410,6 +394,6 @@ def test_refusals():
     with pytest.raises(ArgumentError, match="mu\\^2 must be positive"):
         gaussian_fit(2, Fraction(0), REPLACE, information=THIRD)
     with pytest.raises(ArgumentError, match="over 2\\*\\*200"):
-        pure_fit(2, Fraction(1, 2**170), REPLACE, **PURE_SHARES)
+        pure_fit(2, Fraction(1, 2**170), REPLACE, trace=TRACE)
     with pytest.raises(AssertionError):
-        pure_fit(2, EPS, REPLACE, trace=THIRD, tail=Fraction(2, 3))
+        pure_fit(2, EPS, REPLACE, trace=Fraction(1))
