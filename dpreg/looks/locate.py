@@ -18,8 +18,8 @@ are together least where S^3 is in proportion to phi^(3/2) n d a:
     S = sqrt(phi) (c a n d / sqrt 2)^(1/3),
 
 c about .148 kappa_3 (`TUNING.limit`). S is no less than sqrt(d phi), the root mean square of |s_i|.
-The tail that the last look releases says what it did cut (`dpreg.looks.law`). A is what lets the
-noise of H have a public share of n.
+The contrast that the last look releases says what it did cut (`dpreg.looks.law`). A is what lets
+the noise of H have a public share of n.
 
 *Locating looks.* One weight serves both blocks; R and tau are fixed multiples of the located scale.
 """

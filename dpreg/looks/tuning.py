@@ -55,9 +55,10 @@ class Tuning:
         The norm of H's noise over n. Less hides fewer directions and limits more rows; at .2 and
         with a share of .2 widths were a tenth larger and hidden columns held less.
     limit : float
-        c of a score's limit (`dpreg.looks.locate`). With .15, .2, .25 and .4 errors are .97, 1.08,
-        1.12 and 1.24 robust ones (both halves, medians), right models 1.75, 1.74, 1.83 and 2.1 wide
-        (4 releases; 2026-11-26). At .08 others are 2.8 wide where they hold as much.
+        c of a score's limit (`dpreg.looks.locate`). With .2, .3 and .4 unmarked slopes of real
+        tables hold .930, .931 and .948 at widths of 1.75, 1.82 and 1.91 (12, 12 and 8 releases,
+        both halves), right models are 1.46, 1.50 and 1.58 wide and errors .96, 1.03 and 1.09 robust
+        ones; at pure eps they hold .91, .93 and .94 at 3.6, 3.5 and 3.7 (2026-11-27).
     radius, residual : float
         R and tau of a locating look, over the located scale: with R of 2 pure intervals hold .90
         of the time where they hold .93; at 1.3 or tau of 1.7 they are a tenth and a fifth wider.

@@ -133,8 +133,8 @@ def compared(cell):
 
 
 def _calls(cell):
-    loud = cell.kind == "rare" and cell.delta == 0 and cell.call == "looks"
-    return LOUD if loud and cell.family != "linear" else CALLS
+    pure = cell.delta == 0 and cell.call == "looks" and cell.family != "linear"
+    return LOUD if cell.kind == "rare" and (pure or cell.call == "choice") else CALLS
 
 
 def _slopes(cell):
@@ -166,7 +166,7 @@ def _choices(cell, formula, rows, like, asked):
     ]
     wanted = set(formula.partition("~")[2].replace(" ", "").split("+")) | {"Intercept"}
     right = [fit.regression.bse for fit in fits if set(fit.selected) == wanted]
-    assert abs(plan.right - len(right) / CALLS) < 0.5, f"{plan.right} of {len(right)}"
+    assert abs(plan.right - len(right) / len(fits)) < 0.5, f"{plan.right} of {len(right)}"
     return plan.errors[["std err", "mark"]], right
 
 

@@ -126,7 +126,7 @@ def test_offset_exposure_and_trials_are_planned_as_they_are_called():
     ):
         asked = {"eps": 1, "delta": 1e-6, "schema": schema, **more}
         told = plan_glm(formula, n=n, like=rows, **asked)
-        fits = [dpreg.dp_glm(formula, rows, unsafe_seed=seed, **asked).bse for seed in range(5)]
+        fits = [dpreg.dp_glm(formula, rows, unsafe_seed=seed, **asked).bse for seed in range(15)]
         assert told.errors["std err"].to_numpy() == pytest.approx(np.median(fits, axis=0), rel=0.2)
         made = plan_glm(formula, n=n, mean=0.5, **asked)
         assert made.errors["std err"].notna().all()

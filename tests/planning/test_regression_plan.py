@@ -64,7 +64,7 @@ def test_rows_and_eps_are_the_least_with_which_each_is_significant():
     assert rows.each["z"] >= 0.9 > rows.at(n=round(0.97 * rows.n)).each["z"]
     assert rows.each["none"] < 0.1
     eps = plan({"x": 0.05, "z": 0.03}, n=rows.n, **facts)
-    assert eps.eps == pytest.approx(1, rel=0.05)
+    assert eps.eps == pytest.approx(1, rel=0.03)
 
 
 def test_few_rows_take_gram_and_say_what_looks_would_need():
