@@ -18,7 +18,7 @@ from dpreg.errors import ArgumentError
 from dpreg.looks.coordinates import Point, place_of
 from dpreg.looks.described import Described, Told
 from dpreg.looks.families import Linear
-from dpreg.looks.rows import Rows, hold_norm
+from dpreg.looks.rows import Rows, _of_parts, hold_norm
 
 KIND = pytest.mark.parametrize("name", KINDS)
 TOGETHER = pytest.mark.parametrize("together", [False, True], ids=["fitting", "locating"])
@@ -128,6 +128,15 @@ def test_norms_that_rounding_leaves_too_long_are_lowered():
     assert told.tolist() == squares(whole)
     assert np.abs(whole - before).max() <= 2
     assert (np.abs(whole) <= np.abs(before)).all()
+
+
+def test_parts_that_rounding_leaves_too_long_are_lowered():
+    rng = np.random.default_rng(1)
+    v = rng.normal(size=(3, 500))
+    ways = v / np.linalg.norm(v, axis=0) * ONE
+    parts = _of_parts(ways, np.full(500, 0.5 + 1e-5), np.full(500, -0.5 - 1e-5))
+    assert max(squares(np.trunc(ways * (0.5 + 1e-5)))) > FULL // 4
+    assert max(of_parts(*parts)) <= FULL // 4
 
 
 @TOGETHER
