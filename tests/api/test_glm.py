@@ -347,12 +347,14 @@ def test_rare_levels_do_not_touch_the_errors_of_others():
     data = table(20_000)
     data["g"] = np.where(np.arange(len(data)) < 3, "w", np.where(data["g"] == "w", "v", data["g"]))
     schema = {**SCHEMA, "g": ["u", "v"]}
-    ratios = []
+    ratios, marks = [], []
     for seed in range(8):
         with_it = glm("y ~ x + w + g", data, unsafe_seed=seed)
+        marks.append(with_it.marks["g[T.w]"])
         without = glm("y ~ x + w + g", data, schema=schema, unsafe_seed=seed)
         ratios.append(with_it.bse[["x", "w"]] / without.bse[["x", "w"]])
     assert np.median(ratios) < 2
+    assert marks.count("too few rows to say") >= 7
 
 
 @pytest.mark.parametrize("delta", [0, "1e-6"])
