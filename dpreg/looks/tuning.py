@@ -80,7 +80,9 @@ class Tuning:
         At 16 widths are .03 larger, at 1 hidden columns fail.
     guess : float
         Share of a variance that is a guess at what H lacks, or its noise, above which a coefficient
-        is marked, and that is the prior's, above which there is no interval.
+        is marked, and that is the prior's, above which there is no interval. With B
+        for a guess, and .7, unmarked slopes hold .943 for .934, but .26 of them are marked or
+        absent for .20, and a tenth more at pure eps (2026-11-27).
     """
 
     early: float = 0.07
