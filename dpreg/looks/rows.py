@@ -246,10 +246,15 @@ def _apart(seen: _Seen, place: Place) -> tuple[Floats, Floats, Floats]:
 
 def _of_parts(ways: Floats, inner: Floats, outer: Floats) -> tuple[Floats, Floats]:
     """Return the sum and the difference of scores' parts, each held to half of the limit."""
-    one, other = np.trunc(ways * inner), np.trunc(ways * outer)
-    for part in (one, other):
+    far = np.flatnonzero(outer)  # of most rows nothing is left beyond half of it
+    whole, rest = ways * inner, ways[:, far] * outer[far]
+    for part in (whole, rest):
+        np.trunc(part, out=part)
         hold_norm(part, _SQUARED_NORM / 4)
-    return one + other, one - other
+    contrast = whole.copy()
+    contrast[:, far] -= rest
+    whole[:, far] += rest
+    return whole, contrast
 
 
 def _together(seen: _Seen, place: Place) -> tuple[Floats, Floats, Floats]:
