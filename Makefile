@@ -83,9 +83,9 @@ demo: $(VENV)/.dpreg-run  ## select variables in the RAND health data at eps = 1
 # ---- what developers run -----------------------------------------------------------------------
 
 # `unit` runs the vignettes as pasted; `docs` runs them in Jupyter, and a warning of Sphinx is an error.
-# The last three keep one core each; what they install is there before they start side by side.
+# The last three keep one core each, the longest first; what they install is there before they start side by side.
 test: unit $(VENV)/.dpreg-docs $(VENV)/rpy2-api/.built  ## run the tests and every static check
-	$(MAKE) --jobs=2 --output-sync=line lint docs r-check
+	$(MAKE) --jobs=2 --output-sync=line r-check lint docs
 
 unit: $(VENV)/.dpreg-test
 	@command -v java >/dev/null || scripts/apt_packages.sh java

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import os
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -78,7 +79,7 @@ def _r_source(name: str, package: str, holds: str) -> Source:
     def path() -> str:
         kept = cache("tables") / f"{package}-{name}.csv"
         if not kept.exists():
-            part = kept.with_suffix(".part")
+            part = kept.with_suffix(f".{os.getpid()}.part")  # cases of one table run side by side
             program = (
                 f"data(list = '{name}', package = '{package}'); d <- as.data.frame({name}); "
                 f"write.csv(d, '{part}', row.names = FALSE)"
