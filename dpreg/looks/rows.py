@@ -159,8 +159,8 @@ class Rows:
             At a fitting look each |f|^2 <= 2**40; at a locating one of each person's rows
             sum f^2 <= 2**40.
         contrast : (d, persons) or (0, rows) array
-            With f the double of the inner part, without it of the outer one, both of whose squares
-            add up to at most 2**38.
+            f plus it is twice the inner part, f less it twice the outer one; the squares of either
+            part add up to at most 2**38.
         """
         seen = _Seen.of(self, cells)
         return _summed(seen, self.place, codes)

@@ -63,8 +63,8 @@ class Exact:
     middle : (d, d) tuple of tuples, or int
         Sum of f f', or of |f|^2.
     contrast : tuple
-        2**20 times what the sum of f's inner parts is more than that of its outer ones; empty at a
-        locating look.
+        2**20 times the sum of f's inner parts less that of its outer ones; empty at a locating
+        look.
     """
 
     rows: int

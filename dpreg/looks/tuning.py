@@ -55,10 +55,10 @@ class Tuning:
         The norm of H's noise over n. Less hides fewer directions and limits more rows; at .2 and
         with a share of .2 widths were a tenth larger and hidden columns held less.
     limit : float
-        c of a score's limit (`dpreg.looks.locate`). With .2, .3 and .4 unmarked slopes of real
-        tables hold .930, .931 and .948 at widths of 1.75, 1.82 and 1.91 (12, 12 and 8 releases,
-        both halves), right models are 1.46, 1.50 and 1.58 wide and errors .96, 1.03 and 1.09 robust
-        ones; at pure eps they hold .91, .93 and .94 at 3.6, 3.5 and 3.7 (2026-11-27).
+        c of a score's limit (`dpreg.looks.locate`). With .2, .3, .35 and .4 unmarked slopes of real
+        tables hold .930, .931, .934 and .948 at widths of 1.75, 1.82, 1.79 and 1.91 (12, 12, 20 and
+        8 releases, both halves), right models are 1.46, 1.50, 1.52 and 1.58 wide; at pure eps they
+        hold .91, .93, .94 and .94 at 3.6, 3.5, 3.6 and 3.7 (6 releases; 2026-11-27).
     radius, residual : float
         R and tau of a locating look, over the located scale: with R of 2 pure intervals hold .90
         of the time where they hold .93; at 1.3 or tau of 1.7 they are a tenth and a fifth wider.
@@ -80,9 +80,9 @@ class Tuning:
         At 16 widths are .03 larger, at 1 hidden columns fail.
     guess : float
         Share of a variance that is a guess at what H lacks, or its noise, above which a coefficient
-        is marked, and that is the prior's, above which there is no interval. With B
-        for a guess, and .7, unmarked slopes hold .943 for .934, but .26 of them are marked or
-        absent for .20, and a tenth more at pure eps (2026-11-27).
+        is marked, and that is the prior's, above which there is no interval. If B counted as a
+        guess, at .7 of a variance unmarked slopes would hold .943 for .934; .26 of slopes would be
+        marked or absent for .20, and at pure eps .49 for .38 (2026-11-27).
     """
 
     early: float = 0.07

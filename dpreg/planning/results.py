@@ -27,7 +27,17 @@ from dpreg.looks.plan import NOISES, LookPlan, eps_for, fresh_share, plan_looks,
 from dpreg.planning import chances, pages
 from dpreg.planning.chances import Detection, Gains, Paper
 from dpreg.planning.facts import Facts, rows_of_table, sized
-from dpreg.planning.rows import NONE, WIDE, Rows, Stated, fitted, fitted_chosen, fitted_once, stated
+from dpreg.planning.rows import (
+    DRAWS,
+    NONE,
+    WIDE,
+    Rows,
+    Stated,
+    fitted,
+    fitted_chosen,
+    fitted_once,
+    stated,
+)
 from dpreg.privacy.budget import Budget
 from dpreg.results.summary import Printed, Summary
 
@@ -155,8 +165,10 @@ class Planned(Printed):
     @cached_property
     def taken(self) -> tuple[tuple[Expected, Seen], ...]:
         """The looks of a choice, several times."""
+        return self._taken(chances.CHOICE_DRAWS)
+
+    def _taken(self, draws: int) -> tuple[tuple[Expected, Seen], ...]:
         rows, plan = self.rows, self.looks()
-        draws = chances.CHOICE_DRAWS
         return expected_looks(plan, rows.family, rows.described, rows.z, self.n, draws=draws)
 
     def predicted(self, rows: Rows) -> pd.DataFrame | None:
@@ -166,7 +178,7 @@ class Planned(Printed):
         if self.facts.chooses:
             offered = {j for unit in self.stated.units[len(self.stated.names) :] for j in unit}
             chosen = rows.only([place for place in rows.places if place not in offered])
-            return fitted_chosen(self.taken, chosen, fresh=self.fit == "fresh")
+            return fitted_chosen(self._taken(DRAWS), chosen, fresh=self.fit == "fresh")
         if self.adaptive:
             return fitted(self.looks(), rows, self.n)
         return fitted_once(self.looks(), self.stated.exclusive, rows, self.n, self.facts.noise)

@@ -64,7 +64,7 @@ NONE: Final = "no interval"
 WIDE: Final = "wide"
 DRAWS: Final = 21
 """Releases that a prediction is the median of: a standard error moves by 5 to 20% a release. With 9
-the least eps of a plan for the least n at eps = 1 was up to 1.05."""
+the eps that was found for the n that was found at eps = 1 was off by up to 5%."""
 _MORE_DRAWS: Final = 45
 """The same where releases disagree. With 9, three of 69 cells of `tests/planning/test_fitted.py` at
 which noise rules were planned .8 to 3 times as calls had it, or with intervals that few calls had;

@@ -127,7 +127,7 @@ def compared(cell):
     if not both.any():
         return np.ones(0), none, printed
     low, middle, high = np.nanquantile(seen[:, both], (0.25, 0.5, 0.75), axis=0)
-    if _calls(cell) == LOUD:
+    if _calls(cell) == LOUD and cell.call == "looks":
         middle = np.clip(found[both], low, high)
     return found[both] / middle, none, printed
 
