@@ -180,6 +180,17 @@ def test_the_rest_is_drawn_towards_nothing_as_its_noise_tells(size):
     np.testing.assert_allclose(found.fixed, (noise + left) * np.eye(4) + cut, atol=1e-6)
 
 
+def test_a_fit_is_that_of_the_score_as_it_is_used():
+    """A rest below its noise is left out: of the fit too."""
+    x, y = rows_of("linear")
+    family, release = released("linear", x, y, exact("linear", x, y).params)
+    rest = np.array([4.0, -4.0, 4.0, 4.0])
+    found = fit(law(halved(release, rest, 8.0), family, N))
+    inner = replace(release, score=release.score - rest, score_sd=8.0 / math.sqrt(2))
+    np.testing.assert_allclose(found.params, fit(law(inner, family, N)).params, rtol=1e-4)
+    assert np.abs(found.params - fit(law(release, family, N)).params).max() > 1e-4
+
+
 def test_a_score_without_a_contrast_is_taken_as_it_is():
     x, y = rows_of("linear")
     family, release = released("linear", x, y, exact("linear", x, y).params)
