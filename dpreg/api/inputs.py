@@ -46,11 +46,6 @@ class Choices(Request):
         """Check the arguments; a call without `delta` or `noise` has neither."""
         return super(Choices, cls).of({"delta": 0, "noise": None, **call})
 
-    @property
-    def n_is_public(self) -> bool:
-        """Whether the number of rows is public."""
-        return self.protection.n_is_public
-
     def fields(
         self, account: Account, by: str | None, groups: tuple[str, ...], rows: int, noise: str
     ) -> dict[str, Any]:
@@ -58,7 +53,7 @@ class Choices(Request):
         return {
             "by": by,
             "groups": groups,
-            "nobs": rows if self.n_is_public else None,
+            "nobs": rows if self.protection.n_is_public else None,
             "noise": noise,
             "eps": self.budget.eps,
             "delta": self.budget.delta,
@@ -132,7 +127,7 @@ class Columns:
     @property
     def public_rows(self) -> int | None:
         """Number of rows, where it is public."""
-        return self.reader.rows if self.choices.n_is_public else None
+        return self.reader.rows if self.choices.protection.n_is_public else None
 
     def fields(self, account: Account, noise: str) -> dict[str, Any]:
         """Return the fields that results of every call of columns have, once all is drawn."""
@@ -199,9 +194,9 @@ def columns_of(call: Arguments, choices: Choices, *, levels_allowed: bool = Fals
     if by is not None:
         how[by], groups = grouping(by, declared)
     reader.settle(how)
-    check_known_rows(reader, choices.n_is_public)
-    complete = truth(call["complete"], "complete")
-    if complete and not choices.n_is_public:
+    public, complete = choices.protection.n_is_public, call["complete"]
+    check_known_rows(reader, public)
+    if truth(complete, "complete") and not public:
         raise ArgumentError(
             'complete=True needs neighbors="replace-one" without person, where n is public.'
         )
