@@ -146,10 +146,9 @@ def public_arguments(told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, bool | str | int):
+    """Return an argument as records take it, which write fractions; TypeError for any other."""
+    if value is None or isinstance(value, bool | str | int | Fraction):
         return value
-    if isinstance(value, Fraction):
-        return decimal_string(value)
     if isinstance(value, float | Decimal):
         return str(value)
     if isinstance(value, np.generic):

@@ -69,11 +69,6 @@ class Bought:
     part: Part
 
     @classmethod
-    def of(cls, account: Account, step: str, noise: VectorNoise) -> Bought:
-        """Open the budget line of the noise."""
-        return cls(noise, account.line(step, f"discrete {noise.mechanism}", noise.cost))
-
-    @classmethod
     def counts(
         cls,
         account: Account,
@@ -87,7 +82,7 @@ class Bought:
         """Fit noise to some counts, and open its line."""
         who = account.protection
         fitted = count_noise(cells, cost=cost, protection=who, noise=noise, single=single)
-        return cls.of(account, step, fitted)
+        return cls(fitted, account.line(step, f"discrete {fitted.mechanism}", fitted.cost))
 
 
 @dataclass(frozen=True, slots=True)
