@@ -164,11 +164,6 @@ class LookPlan:
         return self.protection.person is not None
 
     @property
-    def whole(self) -> bool:
-        """Whether all rows of each person count, however many."""
-        return self.persons and not self.protection.capped
-
-    @property
     def several(self) -> int:
         """Rows of a person that limits are made for: what the caller expects, where rows come so.
 
