@@ -5,6 +5,7 @@ Tested in `tests/api/test_glm.py`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -12,7 +13,6 @@ import numpy as np
 import pandas as pd
 
 from dpreg.arrays import Floats
-from dpreg.errors import ArgumentError
 from dpreg.looks.families import exp
 from dpreg.request import choice
 from dpreg.results.base import withholding
@@ -83,6 +83,8 @@ class GLMResults(RegressionResults):
     kind: ClassVar[str] = "glm"
     title = "{0.family} regression: {0.endog_names}"
 
+    _why_not: ClassVar = {**RegressionResults._why_not, "explained": "it belongs to linear models"}
+
     family: str
     link: str
     converged: bool
@@ -90,10 +92,9 @@ class GLMResults(RegressionResults):
     success: str | None = None
     trials: str | None = None
 
-    def _check(self) -> None:
-        RegressionResults._check(self)
-        if self.link not in LINKS:
-            raise ArgumentError(f"link must be one of {LINKS}")
+    def _faults(self) -> Iterator[tuple[bool, str]]:
+        yield from RegressionResults._faults(self)
+        yield self.link not in LINKS, f"link must be one of {LINKS}"
 
     def predict(self, exog: pd.DataFrame | None = None, which: str = "mean") -> pd.Series:
         """Return predictions for the rows of a table: its index kept, NaN where a row has one.
@@ -122,11 +123,6 @@ class GLMResults(RegressionResults):
         table = np.column_stack([self.params.to_numpy(), self.conf_int(alpha).to_numpy()])
         with np.errstate(over="ignore"):
             return self._frame(np.exp(table), [RATIOS[self.link], 0, 1])
-
-    def _lacks(self, field: str) -> str:
-        if field == "explained":
-            return "it belongs to linear models"
-        return RegressionResults._lacks(self, field)
 
     def _predictors(self, exog: pd.DataFrame | None) -> tuple[pd.DataFrame, Floats]:
         rows, known = RegressionResults._predictors(self, exog)

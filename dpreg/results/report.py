@@ -26,7 +26,6 @@ from dpreg.privacy.budget import Budget, decimal_string
 from dpreg.results import catalogue, notes, packaged, page
 from dpreg.results.base import Released
 from dpreg.results.selection import SelectionResults
-from dpreg.results.tables import has_errors
 from dpreg.sources.files import check_not_data
 
 _MOST_LINES: Final = 60
@@ -175,7 +174,7 @@ def _assumed(result: Released) -> str:
     bounds: Mapping[str, Any] = getattr(result, "bounds", None) or {}
     bought = [name for name, how in bounds.items() if isinstance(how, str) and how == "private"]
     owns = "owns" if claim.person is None else "whole" if claim.whole else "person"
-    law = notes.assumption(fit).text if fit is not None and has_errors(fit) else ""
+    law = "" if fit is None else notes.line("assumption", fit)
     told = {
         "seeded": claim.seeded,
         owns: True,

@@ -20,7 +20,7 @@ import numpy as np
 from dpreg.arrays import Floats
 from dpreg.privacy.budget import decimal_string
 from dpreg.privacy.noise import OBJECTIVE
-from dpreg.results import catalogue
+from dpreg.results import catalogue, notes
 from dpreg.results.claim import Look, PrivacyClaim, ReleasedLook
 from dpreg.results.summary import Block, Facts, Grid, Paragraph
 
@@ -33,15 +33,8 @@ if TYPE_CHECKING:
 RATIOS: Final = {"logit": "odds ratio", "log": "rate ratio"}
 _MANY_TERMS: Final = 40
 """A table of terms longer than this gathers those that no draw holds in a paragraph."""
-_MANY_BINS: Final = 20
-"""A histogram of more bins is printed as a picture; `conf_int` has its intervals."""
 _BAR: Final = 24
 _KINDS: Final = {"box": "on the unit scale", "locating": "to locate", "fitting": "to fit"}
-
-
-def has_errors(fit: RegressionResults) -> bool:
-    """Whether there are standard errors; some methods, and fits of few rows, have none."""
-    return not fit.bse.isna().all()
 
 
 def named(label: object) -> str:
@@ -57,7 +50,7 @@ def coefficients(fit: RegressionResults, alpha: float, *, full: bool) -> Grid:
     """
     marked = letters(fit, alpha)
     shown = [("mark", marked, "l")] if any(marked) and not full else []
-    if not has_errors(fit):
+    if not notes.has_errors(fit):
         return _grid(("", fit.exog_names, "l"), ("coef", _each(fit.coefficients, 4)), *shown)
     if full:
         cut = fit.method == "staged" and fit.kind == "regression"  # a family's looks cut none
@@ -178,11 +171,6 @@ def estimates(result: Estimates, alpha: float, *, full: bool) -> Grid:
         *zip(_headers(alpha)[-2:], (_each(end, 4) for end in (low, high)), strict=True),
         *(last if full else [("noise", map(_percent, result.noise_share))]),
     )
-
-
-def is_picture(result: Any) -> bool:
-    """Whether a histogram has too many bins for a table."""
-    return result.kind == "histogram" and len(result.labels) > _MANY_BINS and not result.groups
 
 
 def picture(result: HistogramResults) -> Grid:
@@ -350,19 +338,6 @@ def _complete(result: Any) -> str | None:
     return f"{rows or 0:,.0f}"
 
 
-def _intervals(fit: Any) -> str:
-    """Say in a word what kind of intervals there are."""
-    if not has_errors(fit):
-        return "none"
-    if fit.among:
-        return f"for the choice among {fit.among}"
-    if fit.conditional:
-        return "given the choice"
-    if fit.method == "adaptive":
-        return "robust" if fit.claim.person is None else "robust, clustered"
-    return "yes" if fit.kind == "glm" else fit.interval_method + ", ridged" * fit.ridged
-
-
 def _sources(bounds: Mapping[str, str]) -> str:
     counts = Counter(bounds.values())
     if len(counts) == 1:
@@ -384,7 +359,7 @@ _FACTS: Final[Mapping[str, Callable[[Any], bool | float | Fraction | str | None]
     "R-squared": lambda r: None if r.explained is None else fixed(r.explained),
     "Residual sd": _sd,
     "Bounds": lambda r: _sources(r.bounds),
-    "Intervals": _intervals,
+    "Intervals": lambda r: notes.line("intervals", r),
     "Scale": lambda r: (
         fixed(r.error_variance) if math.isfinite(r.error_variance or math.nan) else "not released"
     ),
