@@ -294,10 +294,11 @@ def from_json(text: str) -> Result:
     ArgumentError
         Where the text is not a result of this version, naming the field that is wrong.
     """
-    kind = saved.loads(text)["kind"]
+    payload = saved.loads(text)
+    kind = payload["kind"]
     if not isinstance(kind, str) or kind not in KINDS:
         raise ArgumentError(f"this version of dpreg knows no saved results of kind {kind!r}")
-    found: Result = KINDS[kind].from_json(text)
+    found: Result = KINDS[kind].from_payload(payload)
     return found
 
 

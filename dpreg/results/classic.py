@@ -253,12 +253,9 @@ class HistogramResults(Estimates):
         """The bins: levels, or intervals, the last one closed."""
         if self.edges is None:
             return self.levels
-        last = len(self.edges) - 2
-        pairs = zip(self.edges[:-1], self.edges[1:], strict=True)
-        return tuple(
-            f"[{low:.6g}, {high:.6g}{']' if j == last else ')'}"
-            for j, (low, high) in enumerate(pairs)
-        )
+        closed = [")"] * (len(self.edges) - 2) + ["]"]
+        ends = zip(self.edges[:-1], self.edges[1:], closed, strict=True)
+        return tuple(f"[{low:.6g}, {high:.6g}{end}" for low, high, end in ends)
 
     @property
     def counts(self) -> pd.Series:

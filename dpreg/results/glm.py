@@ -28,24 +28,23 @@ _FARTHEST: Final = 700.0
 """As far out the exponential is computed."""
 
 
-def inverse_link(link: str, eta: Floats) -> Floats:
-    """Return the mean at a linear predictor.
+def inverse_link(link: str, eta: Floats) -> tuple[Floats, Floats]:
+    """Return the mean at a linear predictor, and its derivative.
 
     By an exponential that has the same bits anywhere: R, too, predicts these very numbers.
     """
+    if link == "log":
+        mean = _exp(eta)
+        return mean, mean
     with np.errstate(over="ignore"):
-        return _exp(eta) if link == "log" else np.asarray(1 / (1 + _exp(-eta)), dtype=np.float64)
+        mean = np.asarray(1 / (1 + _exp(-eta)), dtype=np.float64)
+    return mean, mean * (1 - mean)
 
 
 def _exp(x: Floats) -> Floats:
     """Return exp of any number: above 700 it is infinite, and below -700 as at -700."""
     known = exp(np.clip(np.where(np.isnan(x), 0.0, x), -_FARTHEST, _FARTHEST))
     return np.where(np.isnan(x), np.nan, np.where(x > _FARTHEST, np.inf, known))
-
-
-def _slope(link: str, mean: Floats) -> Floats:
-    """Return the derivative of the mean by the linear predictor."""
-    return mean if link == "log" else np.asarray(mean * (1 - mean))
 
 
 @withholding
@@ -131,8 +130,7 @@ class GLMResults(RegressionResults):
         return rows, known
 
     def _mean(self, eta: Floats) -> tuple[Floats, Floats]:
-        mean = inverse_link(self.link, eta)
-        return mean, _slope(self.link, mean)
+        return inverse_link(self.link, eta)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -161,23 +159,24 @@ class GLMPrediction:
     which: str
     claim: PrivacyClaim
 
-    def _at(self, eta: Floats) -> Floats:
-        return inverse_link(self.link, eta) if self.which == "mean" else eta
+    def _at(self, eta: Floats) -> tuple[Floats, Floats]:
+        """Return what is predicted at linear predictors, and its derivative."""
+        return inverse_link(self.link, eta) if self.which == "mean" else (eta, np.ones(eta.shape))
 
     @property
     def predicted(self) -> Floats:
         """Means, or linear predictors (m,)."""
-        return self._at(self.combinations.estimates() + self.known)
+        return self._at(self.combinations.estimates() + self.known)[0]
 
     @property
     def se(self) -> Floats:
         """Standard errors (m,): of means by the delta method."""
-        slope = np.abs(_slope(self.link, self.predicted)) if self.which == "mean" else 1.0
-        return self.combinations.errors() * slope
+        _, slope = self._at(self.combinations.estimates() + self.known)
+        return self.combinations.errors() * np.abs(slope)
 
     def conf_int(self, alpha: float = 0.05) -> Floats:
         """Return intervals (m, 2)."""
-        return self._at(self.combinations.intervals(alpha) + self.known[:, None])
+        return self._at(self.combinations.intervals(alpha) + self.known[:, None])[0]
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return predictions, standard errors and limits, indexed as the table."""

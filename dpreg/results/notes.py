@@ -62,9 +62,9 @@ class Note:
     text: str
 
 
-def worded(name: str, **numbers: Any) -> str:
-    """Return a text of the catalogue."""
-    return str(_NOTES[name]["text"]).format(**numbers)
+def worded(name: str, *of: Any, **numbers: Any) -> str:
+    """Return a text of the catalogue, with numbers or with fields of what it is of."""
+    return str(_NOTES[name]["text"]).format(*of, **numbers)
 
 
 def _note(name: str, **numbers: Any) -> Note:
@@ -364,9 +364,7 @@ def _lines(result: Any) -> Iterator[Line]:
             for place, look in enumerate(getattr(holder, name, ()), 1):
                 yield from _of_look(f"look {place}", look)
     if fit is not None:
-        law = "normal" if fit.noise_degrees is None else "mixed"
-        law = "bootstrap" if fit.interval_method == "bootstrap" else law
-        yield "fit", _TRACE["laws"][law], fit.noise_degrees or math.nan
+        yield "fit", line("trace", fit), fit.noise_degrees or math.nan
         yield from _recorded("fit", fit if fit.ridged else replace(fit, ridge=None), _TRACE["fit"])
     elif hasattr(result, "selected"):
         return

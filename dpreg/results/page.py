@@ -37,7 +37,7 @@ def page(result: Any, alpha: float, *, full: bool = False, ratios: bool = False)
 def _screen(result: Any, alpha: float, *, ratios: bool) -> Iterable[Block]:
     fit, told = notes.fitted(result), notes.of(result, alpha)
     severe = [note for note in told if note.severe]
-    errors = not notes.is_picture(result) if fit is None else notes.has_errors(fit)
+    held, nested = (result, False) if fit is None else (fit, fit is not result)
     yield from _found(result, alpha, full=False)
     if hasattr(result, "formula"):
         yield Paragraph("Model", _cut(result.formula, "formula", _SHORT_FORMULA))
@@ -45,12 +45,12 @@ def _screen(result: Any, alpha: float, *, ratios: bool) -> Iterable[Block]:
     yield Paragraph("Rows", _rows(result, fit))
     yield _cost(result.claim)
     yield from _tables(result, alpha, full=False, ratios=ratios)
-    if fit is not None and (explained := views.explained(fit, alpha)):
-        yield Paragraph("mark", f"{explained}.")
-    if errors and (fit is not None or not hasattr(result, "selected")):
-        yield Paragraph("noise", "the share of the variance (std err squared) that privacy adds.")
-    assumed = notes.line("assumes", result if fit is None else fit, nested=fit is not result)
-    yield Paragraph("Assumes", assumed)
+    marked = [] if fit is None else views.marks(fit, alpha)
+    if letters := {why: letter for each in marked for why, letter in each.items()}:
+        lines = (f"{letter} = {why}" for why, letter in letters.items())
+        yield Paragraph("mark", f"{'; '.join(lines)}.")
+    yield from (Paragraph("noise", note.text) for note in notes.at("noise-column", held))
+    yield Paragraph("Assumes", notes.line("assumes", held, nested=nested))
     yield Paragraph("Privacy", "formula, schema and the call are public; .privacy has the claim.")
     more = len(told) - len(severe)
     other = f"{more} more note{'s' * (more > 1)}" if more else "the budget"

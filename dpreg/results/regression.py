@@ -334,8 +334,7 @@ class RegressionResults(WithErrors, OfFormula):
     @property
     def cov_kwds(self) -> dict[str, str]:
         """A description of `cov_params`."""
-        how = self.kind if self.cov_type == "nonrobust" else self.cov_type
-        return {"description": notes.worded(f"covariance-{how}")}
+        return {"description": notes.line("covariance", self)}
 
     @property
     def use_t(self) -> bool:
@@ -552,11 +551,7 @@ class RegressionResults(WithErrors, OfFormula):
         if self.among is None and not self.conditional:
             return
         means = "" if self.among is not None else ", or predict() for means without errors"
-        raise NotReleased(
-            f'{name} is not released: fit="same" gives each coefficient by itself, corrected for '
-            f"its choice, and no law for combinations. Use params, conf_int and pvalues{means}; or "
-            'fit="fresh", which has all of it.'
-        )
+        raise NotReleased(f"{name} is not released: {notes.worded('no-combinations', means=means)}")
 
     def _number(self, field: str, name: str) -> float:
         """Return a number of the fit, or raise NotReleased under the name that was asked for."""
@@ -593,10 +588,7 @@ class RegressionResults(WithErrors, OfFormula):
     def _predicted(self, exog: pd.DataFrame | None, which: str = "mean") -> pd.Series:
         """Return means or linear predictors: they need coefficients that were not chosen, too."""
         if self.among is not None:
-            raise NotReleased(
-                'predict is not released: fit="same" gives coefficients as they are beside all '
-                'candidates, of which some were not chosen. Use fit="fresh".'
-            )
+            raise NotReleased(f"predict is not released: {notes.worded('no-predictions')}")
         rows, known = self._predictors(exog)
         eta = inference.combined(rows.to_numpy(dtype=np.float64), self.coefficients) + known
         values = self._mean(eta)[0] if which == "mean" else eta

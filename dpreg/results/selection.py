@@ -16,7 +16,7 @@ import pandas as pd
 from dpreg.arrays import Floats
 from dpreg.errors import NotReleased
 from dpreg.request import choice
-from dpreg.results import inference, plots
+from dpreg.results import inference, notes, plots
 from dpreg.results.base import with_names_of
 from dpreg.results.glm import GLMResults
 from dpreg.results.regression import OfFormula, RegressionResults
@@ -143,7 +143,7 @@ class SelectionResults(OfFormula):
         twice = len(terms) < len(self.kept) + len(self.candidates)
         yield twice, "a term occurs twice among kept and candidates"
         yield not self.models, "models must hold at least one released draw"
-        unknown = set(self.selected) not in [set(model) for model in self.models]
+        unknown = set(self.reported) not in [set(model) for model in self.models]
         yield unknown, "reported must be one of the released models"
         named = {term for group in (*self.models, *self.alternatives) for term in group}
         named |= {*self.columns, *self.best, *self.levels, *self.choice_errors, *self.stabilities}
@@ -200,10 +200,7 @@ class SelectionResults(OfFormula):
     def stability(self) -> pd.Series:
         """What files of dpreg 0.2 hold; results have `level` instead."""
         if self.levels:
-            raise NotReleased(
-                "stability is gone, as it was no probability that a term matters: see level, the "
-                "least false_inclusions at which a term would be selected."
-            )
+            raise NotReleased(notes.worded("no-stability"))
         return self._of_looks("stability", self.stabilities)
 
     @property
@@ -251,11 +248,8 @@ class SelectionResults(OfFormula):
 
     def _fitted(self, name: str) -> RegressionResults:
         if self.regression is None:
-            why = (
-                "this call used fit=None, which selects and fits nothing. Call dp_select with "
-                f'fit="auto", or spend more budget on dp_ols({self.selected_formula!r}, ...)'
-            )
-            why = "the chosen model has no columns" if self.by_looks and not self.best else why
+            empty = self.by_looks and not self.best
+            why = "the chosen model has no columns" if empty else notes.worded("no-fit", self)
             raise NotReleased(f"{name} is not released: {why}.")
         return self.regression
 

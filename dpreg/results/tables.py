@@ -48,7 +48,7 @@ def coefficients(fit: RegressionResults, alpha: float, *, full: bool) -> Grid:
     The whole page has both kinds of standard error; one screen has the noise's share of the
     variance, and marks.
     """
-    marked = letters(fit, alpha)
+    marked = ["".join(each.values()) for each in marks(fit, alpha)]
     shown = [("mark", marked, "l")] if any(marked) and not full else []
     if not notes.has_errors(fit):
         return _grid(("", fit.exog_names, "l"), ("coef", _each(fit.coefficients, 4)), *shown)
@@ -159,10 +159,10 @@ def _level(value: float) -> str:
 
 def estimates(result: Estimates, alpha: float, *, full: bool) -> Grid:
     """Return the table of means, quantiles, parameters or shares; by group where there are any."""
-    lines = max(len(result.groups), 1)
-    labels = ("", result.labels * lines, "l")
-    groups = (result.by or "", [each for each in result.groups for _ in result.labels], "l")
-    names = [labels] if not result.groups else [groups, labels][: 1 + (len(result.labels) > 1)]
+    index = result.params.index
+    names = [
+        (str(head or ""), index.get_level_values(j), "l") for j, head in enumerate(index.names)
+    ]
     last, (low, high) = _both_errors(result, places=4), result.conf_int(alpha).to_numpy().T
     return _grid(
         *names,
@@ -196,14 +196,11 @@ def _fine(number: float, places: int) -> str:
 
 def budget(claim: PrivacyClaim) -> Grid:
     """Return what each step cost, and what was charged in all."""
-    split = any(spend.rows != "all" for spend in claim.spends)
-    headers = ("step", "mechanism", *("rows",) * split, "eps", "delta")
-    rows = [
-        (spend.step, spend.mechanism, *(spend.rows,) * split, *spend.budget.as_decimal())
-        for spend in claim.spends
-    ]
-    rows.append(("total", "", *("",) * split, *claim.spent.as_decimal()))
-    return Grid(headers, tuple(rows), "lllrr" if split else "llrr")
+    frame = claim.spends.frame()
+    texts = [name for name in ("step", "mechanism", "rows") if name in frame]
+    rows = [*frame[[*texts, "eps", "delta"]].itertuples(index=False, name=None)]
+    rows.append(("total", *("",) * (len(texts) - 1), *claim.spent.as_decimal()))
+    return Grid((*texts, "eps", "delta"), tuple(rows), "l" * len(texts) + "rr")
 
 
 Column = tuple[str, Iterable[str]] | tuple[str, Iterable[str], str]
@@ -272,29 +269,18 @@ def mark(why: str | None) -> str:
     return ABOVE_NOISE if why is None else why.partition(":")[0]
 
 
-def _reasons(fit: RegressionResults, alpha: float) -> list[list[str]]:
-    """Return what is to be said of each coefficient."""
+def marks(fit: RegressionResults, alpha: float) -> list[dict[str, str]]:
+    """Return what is to be said of each coefficient, and the letter that stands for it."""
     zero = f"not significant at the {100 * alpha:g}% level, which does not show it is 0"
-    return [
-        [zero] * bool(p >= alpha and name != "Intercept")
-        + [why for why in [fit.weak.get(name)] if why]
+    said = [
+        [zero] * bool(p >= alpha and name != "Intercept") + [fit.weak.get(name, "")]
         for name, p in zip(fit.exog_names, fit.pvalues, strict=True)
     ]
+    return [{why: _letter(why) for why in each if why} for each in said]
 
 
 def _letter(why: str) -> str:
     return next((letter for start, letter in _LETTERS.items() if why.startswith(start)), "*")
-
-
-def letters(fit: RegressionResults, alpha: float) -> list[str]:
-    """Return each coefficient's marks, a letter each; none where nothing is to be said."""
-    return ["".join(map(_letter, each)) for each in _reasons(fit, alpha)]
-
-
-def explained(fit: RegressionResults, alpha: float) -> str:
-    """Say what the letters mean that occur."""
-    every = dict.fromkeys(why for each in _reasons(fit, alpha) for why in each)
-    return "; ".join(f"{_letter(why)} = {why}" for why in every)
 
 
 def facts(layout: str, result: Any) -> Facts:
