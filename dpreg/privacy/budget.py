@@ -307,10 +307,6 @@ class BudgetTable:
     spends: tuple[Spend, ...] = ()
     contributions: int = 1
 
-    def __post_init__(self) -> None:
-        """Store the spends as a tuple."""
-        object.__setattr__(self, "spends", tuple(self.spends))
-
     def __iter__(self) -> Iterator[Spend]:
         """Iterate over the spends in order."""
         return iter(self.spends)

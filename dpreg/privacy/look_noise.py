@@ -196,6 +196,9 @@ class FitNoise:
     shares : tuple of Fraction
         With Gaussian noise of H, and of s and the middle together; else of s and of the trace.
     protection : Protection
+    information_sd, score_sd, middle_sd : float
+        Standard deviations in units of one: of an off-diagonal cell of H, 0 if there is no H; of a
+        cell of s, or of the contrast; of an off-diagonal cell of M, or of the trace.
     """
 
     columns: int
@@ -207,39 +210,14 @@ class FitNoise:
     strength: Fraction
     shares: tuple[Fraction, ...]
     protection: Protection
+    information_sd: float
+    score_sd: float
+    middle_sd: float
 
     @property
     def halved(self) -> bool:
         """Whether the score's contrast is released, too."""
         return self.mechanism != "gaussian" or self.middle == "matrix"
-
-    @property
-    def _cells(self) -> int:
-        """How many cells the score has, with its contrast."""
-        return self.columns * (1 + self.halved)
-
-    @property
-    def information_sd(self) -> float:
-        """Standard deviation of an off-diagonal cell of H, in units of one; 0 if there is no H."""
-        return max(self.information_scales[1:], default=0.0) / CELL_UNITS
-
-    @property
-    def score_sd(self) -> float:
-        """Standard deviation of a cell of s, or of the contrast, in units of one."""
-        if self.mechanism == "gaussian":
-            return self._sd(self.score_scale)
-        return math.sqrt(l2_norm_variance(self._cells, int(self.score_scale))) / CELL_UNITS
-
-    @property
-    def middle_sd(self) -> float:
-        """Standard deviation of an off-diagonal cell of M, or of the trace, in units of one."""
-        return self._sd(self.middle_scales[-1])
-
-    def _sd(self, scale: float) -> float:
-        """Return the standard deviation of a number's noise, in units of one."""
-        if self.mechanism != "gaussian":
-            scale = math.sqrt(laplace_variance(scale))
-        return scale / CELL_UNITS
 
     def draw(self, part: Part, rows: str = ALL_ROWS) -> Drawn:
         """Use up the part that was charged and draw the noise.
@@ -263,12 +241,13 @@ class FitNoise:
         information = (
             self._matrix(self.information_scales, rng) if self.information_scales else None
         )
+        size = self.columns * (1 + self.halved)
         if self.mechanism == "gaussian":
             number = gaussian_noise
-            both = gaussian_noise(self._cells, self.score_scale, rng=rng)
+            both = gaussian_noise(size, self.score_scale, rng=rng)
         else:
             number = laplace_noise
-            both = l2_norm_noise(self._cells, int(self.score_scale), rng=rng)
+            both = l2_norm_noise(size, int(self.score_scale), rng=rng)
         middle: Symmetric | int
         if self.middle == "matrix":
             middle = self._matrix(self.middle_scales, rng)
@@ -317,20 +296,26 @@ def gaussian_fit(
     """
     shares = information, 1 - information
     weight = proofs.score_weight(protection, middle)
-    scales: Scales = ()
+    of_h: Scales = ()
     if information:
-        scales = _two(_scale(proofs.information_l2_squared(protection), mu_squared * information))
-    joint = _scale(proofs.joint_l2_squared(weight, middle, protection), mu_squared * shares[1])
+        squared = proofs.information_l2_squared(protection) * CELL_UNITS**2
+        of_h = _two(look_scale(squared, mu_squared * information))
+    squared = proofs.joint_l2_squared(weight, middle, protection) * CELL_UNITS**2
+    joint = look_scale(squared, mu_squared * shares[1])
+    score, scales = weighted_scale(joint, weight), _two(joint) if middle == "matrix" else (joint,)
     return FitNoise(
         columns,
         "gaussian",
         middle,
+        of_h,
+        score,
         scales,
-        weighted_scale(joint, weight),
-        _two(joint) if middle == "matrix" else (joint,),
         mu_squared,
         shares,
         protection,
+        max(of_h[1:], default=0.0) / CELL_UNITS,
+        score / CELL_UNITS,
+        scales[-1] / CELL_UNITS,
     )
 
 
@@ -358,22 +343,22 @@ def pure_fit(columns: int, eps: Fraction, protection: Protection, *, trace: Frac
         moved * CELL_UNITS / (share * eps) for moved, share in zip(change, shares, strict=True)
     ]
     check_scales(*wanted)
+    score = max(math.ceil(wanted[0]), 1)
+    number = float_above(max(wanted[1], Fraction(1)))
     return FitNoise(
         columns,
         "pure",
         "trace",
         (),
-        max(math.ceil(wanted[0]), 1),
-        (float_above(max(wanted[1], Fraction(1))),),
+        score,
+        (number,),
         Fraction(eps),
         shares,
         protection,
+        0.0,
+        math.sqrt(l2_norm_variance(2 * columns, score)) / CELL_UNITS,
+        math.sqrt(laplace_variance(number)) / CELL_UNITS,
     )
-
-
-def _scale(squared: Fraction, mu_squared: Fraction) -> float:
-    """Return the scale of a cell of weight 1 for a sensitivity in units of one."""
-    return look_scale(squared * CELL_UNITS**2, mu_squared)
 
 
 def _two(sigma: float) -> Scales:

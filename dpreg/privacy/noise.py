@@ -164,8 +164,9 @@ class VectorNoise:
     def draw(self, size: int, part: Part, rows: str = ALL_ROWS) -> list[int]:
         """Draw independent integers, for a part of the budget that this noise was fitted to."""
         if part.draw(self.mechanism, self.bound, rows) != self.cost:
+            step = part.line.step
             raise AccountError(
-                f"internal error: the noise of the step {part.step!r} was fitted to another cost"
+                f"internal error: the noise of the step {step!r} was fitted to another cost"
             )
         draw = laplace_noise if self.mechanism == "laplace" else gaussian_noise
         return draw(size, self.scale, rng=part.rng)

@@ -263,7 +263,7 @@ class _Least:
 def told(value: Any) -> str:
     """Write an argument or a result, as far as it could hold a number."""
     if isinstance(value, Part):
-        return f"part({value.step}, {value.cost}, {value.protection})"
+        return f"part({value.line.step}, {value.cost}, {value.protection})"
     if value is None or isinstance(value, bool | int | float | str | Fraction | np.generic):
         return repr(value)
     if isinstance(value, np.ndarray):

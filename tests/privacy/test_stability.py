@@ -49,7 +49,7 @@ def test_scores_are_drawn_by_a_bound_for_the_calls_own_neighbours(proved, protec
     part = bought(1, 0, protects.neighbors, protects.contributions)
     with pytest.raises(AccountError, match="with a bound for"):
         draw_index(SCORES, score_range(ONE, proved), part, mechanism)
-    assert not part.drawn
+    assert part.state == "handed out"
     assert draw_index(SCORES, score_range(ONE, protects), part, mechanism) in (0, 1, 2)
 
 
