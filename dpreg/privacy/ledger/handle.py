@@ -141,12 +141,6 @@ def unnoted() -> Iterator[None]:
         _open.reset(before)
 
 
-def note(facts: Facts, line: Line) -> None:
-    """Write down a charge, if somebody wants to know."""
-    for receipt in _open.get():
-        receipt.append((facts, line))
-
-
 TIMEOUT: Final = 30.0
 _log = logging.getLogger("dpreg.ledger")
 _T = TypeVar("_T")
@@ -330,7 +324,8 @@ class Ledger:
         line = self._book.charge(self._seen, request, self._deadline())
         self._saw(line)
         _log.info("charged %s for %s: entry %d", budget, line.what, line.number)
-        note(self._book.facts, line)
+        for receipt in _open.get():
+            receipt.append((self._book.facts, line))
         return line.entry
 
     def check(self, budget: Budget, what: str, unit: str = "") -> None:
