@@ -152,14 +152,8 @@ class VectorNoise:
     mechanism: str
     scale: float
     variance: float
-    eps: Fraction
-    delta: Fraction
+    cost: Budget
     bound: VectorChange
-
-    @property
-    def cost(self) -> Budget:
-        """What the noise costs."""
-        return Budget(self.eps, self.delta)
 
     def draw(self, size: int, part: Part, rows: str = ALL_ROWS) -> list[int]:
         """Draw independent integers, for a part of the budget that this noise was fitted to."""
@@ -190,16 +184,15 @@ def fit_noise(mechanism: str, bound: VectorChange, *, cells: int, cost: Budget) 
     ArgumentError
         For an eps so small that the noise would have a scale beyond 2**200.
     """
-    eps, delta = cost.eps, cost.delta
     if mechanism == "laplace":
-        wanted = bound.l1 / eps
+        wanted = bound.l1 / cost.eps
         check_scales(wanted)
         scale = float_above(wanted)
         # Below, exp(-1/scale) is 0 in float64 and squares on the way overflow.
         variance = laplace_variance(scale) if scale > _SMALLEST else 0.0
-        return VectorNoise(mechanism, scale, variance, eps, Fraction(0), bound)
-    sigma = discrete_sigma(bound.l2_squared, cells, eps, delta)
-    return VectorNoise(mechanism, sigma, sigma**2, eps, delta, replace(bound, divisible=False))
+        return VectorNoise(mechanism, scale, variance, Budget(cost.eps), bound)
+    sigma = discrete_sigma(bound.l2_squared, cells, cost.eps, cost.delta)
+    return VectorNoise(mechanism, sigma, sigma**2, cost, replace(bound, divisible=False))
 
 
 PARTS: Final = 2**20

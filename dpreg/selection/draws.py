@@ -227,20 +227,16 @@ def private_radius(norms: Floats, part: Part) -> Fraction:
 
 def noisy_count(moments: Moments, part: Part) -> int:
     """Release the number of complete rows, at least 1; the cost holds under both relations."""
-    return _counted(moments.cells[0][0] >> MOMENT_BITS, part, moments.group)
+    return noisy_rows(moments.cells[0][0] >> MOMENT_BITS, part, moments.group)
 
 
-def noisy_rows(rows: int, part: Part) -> int:
-    """Release the number of rows, complete or not, at least 1; at the same cost as `noisy_count`.
+def noisy_rows(rows: int, part: Part, group: str = ALL_ROWS) -> int:
+    """Release a number of rows of a group, at least 1; at the same cost under both relations.
 
     One person's rows are at most k = `contributions`. They appear or vanish, or, where persons are
     replaced and the number of rows is private, i <= k of them vanish and j <= k appear: the number
     changes by at most k.
     """
-    return _counted(rows, part, ALL_ROWS)
-
-
-def _counted(rows: int, part: Part, group: str) -> int:
     k = part.protection.contributions
     change = VectorChange(l1=k, l2_squared=k**2, protection=part.protection)
     return max(rows + _noise(change, part, group), 1)

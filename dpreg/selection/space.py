@@ -117,18 +117,14 @@ class Space:
     @property
     def size(self) -> int:
         """The exact number of models, counted without listing them."""
-        top = len(self.units) if self.max_units is None else self.max_units
-        return sum(self.size_by_units()[: top + 1])
+        needs = {i: frozenset(units) for i, units in enumerate(self.requires)}
+        counts = count_closed_sets(frozenset(range(len(self.units))), needs)
+        return sum(int(counts[size]) for size in range(self.limit + 1))
 
-    def size_by_units(self) -> tuple[int, ...]:
-        """For s = 0..q, the number of models of s units that respect the hierarchy.
-
-        The bound on the number of units is not applied. See `closed_sets` for the method.
-        """
-        q = len(self.units)
-        needs = {i: frozenset(self.requires[i]) for i in range(q)} if self.requires else {}
-        counts = count_closed_sets(frozenset(range(q)), needs)
-        return tuple(int(counts[size]) for size in range(q + 1))
+    @property
+    def limit(self) -> int:
+        """The most units that a model can have."""
+        return len(self.units) if self.max_units is None else min(self.max_units, len(self.units))
 
     def models(self) -> Bools:
         """List every model, one a row, over the q units, in binary counting order.
@@ -140,14 +136,18 @@ class Space:
             about q times the number listed and not 2**q.
         """
         q = len(self.units)
-        top = q if self.max_units is None else min(self.max_units, q)
         listed = np.zeros((1, q), dtype=np.bool_)
         # The last unit is the highest bit: it is decided first and changes least often.
         for unit in range(q - 1, -1, -1):
             within = listed.copy()
             within[:, unit] = True
             pair = np.stack([listed, within], axis=1).reshape(-1, q)
-            listed = pair[self._can_become_model(pair, unit, top)]
+            # Requirements are closed, so the smallest completion adds just the missing ones.
+            minimal = pair.copy() if self.requires else pair
+            for decided in range(unit, q) if self.requires else ():
+                minimal[:, list(self.requires[decided])] |= pair[:, decided, None]
+            possible = (minimal[:, unit:] == pair[:, unit:]).all(axis=1)
+            listed = pair[possible & (minimal.sum(axis=1) <= self.limit)]
         return listed
 
     def columns(self, models: Bools) -> Bools:
@@ -157,20 +157,6 @@ class Space:
         for unit, columns in enumerate(self.unit_columns):
             out[:, list(columns)] = models[:, unit, None]
         return out
-
-    def _can_become_model(self, partial: Bools, decided_from: int, top: int) -> Bools:
-        """Which partial models (units from `decided_from` on are decided) have a completion."""
-        # Requirements are closed, so the smallest completion adds just the missing ones.
-        minimal = partial
-        if self.requires:
-            minimal = partial.copy()
-            for unit in range(decided_from, len(self.units)):
-                needed = list(self.requires[unit])
-                minimal[:, needed] |= partial[:, unit, None]
-        fixed = slice(decided_from, None)
-        possible: Bools = (minimal[:, fixed] == partial[:, fixed]).all(axis=1)
-        possible &= minimal.sum(axis=1) <= top
-        return possible
 
 
 def build_space(

@@ -149,7 +149,7 @@ MUTANTS = {
         "for part in prepared.draws[:1] * 3", cell("select", "draws=3"), refused=True,
     ),
     "the noisy count forgets contributions": Mutant(
-        estimates, "_counted", "k = part.protection.contributions", "k = 1",
+        estimates, "noisy_rows", "k = part.protection.contributions", "k = 1",
         cell("select", "sigma2='1/20'", ADD, K3),
     ),
     "PCPL's bound forgets contributions": Mutant(
@@ -362,7 +362,7 @@ MUTANTS = {
         estimates, "_noise", ".eps\n", ".eps * 5\n", COUNTED
     ),
     "a count of rows forgets contributions": Mutant(
-        estimates, "_counted", "k = part.protection.contributions", "k = 1",
+        estimates, "noisy_rows", "k = part.protection.contributions", "k = 1",
         cell("select", "method='auto'", ADD, K3),
     ),
     "both ways drawn from": Mutant(

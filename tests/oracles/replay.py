@@ -161,7 +161,7 @@ WATCHED = (
     Watched(aggregate, "window", ("values",)),
     Watched(aggregate, "draw_blocks", ("rows", "coins"), hidden=True),
     Watched(quantiles, "search_ranges"),
-    Watched(estimates, "_counted", ("rows",), lambda told, found: [(found, told["rows"])]),
+    Watched(estimates, "noisy_rows", ("rows",), lambda told, found: [(found, told["rows"])]),
     Watched(estimates, "noisy_residuals", ("problem", "moments")),
     Watched(estimates, "lower_bound", ("problem", "moments")),
     Watched(estimates, "private_sigma2", ("problem", "moments")),

@@ -308,7 +308,11 @@ class Problem:
         for start in range(0, len(columns), _BATCH):
             batch = columns[start : start + _BATCH]
             found = self.constrained(batch)
-            some, sure = self._certified(found.beta, batch)
+            lower, upper = self._floats.interval(found.beta, batch)
+            low = np.maximum(np.floor(lower * self._per_unit), LEAST_SCORE)
+            high = np.maximum(np.floor(upper * self._per_unit), LEAST_SCORE)
+            sure: Bools = low == high
+            some = np.where(sure, high, 0.0).astype(np.int64)
             for row in np.flatnonzero(~sure).tolist():
                 some[row] = self._exact(batch[row], found, row)
             scores[start : start + _BATCH] = some
@@ -321,13 +325,6 @@ class Problem:
     def constrained(self, columns: Bools) -> Candidates:
         """Return float64 minimisers (stored units), uncertified, for each row of `columns`."""
         return solve(self._floats.gram, self._floats.cross, self.rho_float, columns)
-
-    def _certified(self, beta: Floats, columns: Bools) -> tuple[Ints, Bools]:
-        lower, upper = self._floats.interval(beta, columns)
-        low, high = np.floor(lower * self._per_unit), np.floor(upper * self._per_unit)
-        low, high = np.maximum(low, LEAST_SCORE), np.maximum(high, LEAST_SCORE)
-        sure: Bools = low == high
-        return np.where(sure, high, 0.0).astype(np.int64), sure
 
     def _exact(self, columns: Bools, found: Candidates, row: int) -> int:
         members = np.flatnonzero(columns).tolist()

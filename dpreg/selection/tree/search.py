@@ -232,11 +232,6 @@ class Search:
         """Whether a node's leaf is all it holds."""
         return node.size == 1 if self.weights is None else node.cell.free == 0
 
-    def must_leave_out(self, cell: Cell) -> int:
-        """Return how many of the free units every model of the cell lacks, at least."""
-        most = min(sum(cell.hi), self.counts.limit)
-        return max(cell.inside.bit_count() + cell.free.bit_count() - most, 0)
-
     def place(self, node: Node) -> None:
         """Bound a node and put it on the heap."""
         self.nodes += 1
@@ -245,9 +240,9 @@ class Search:
 
     def rate_node(self, node: Node) -> None:
         """Raise a node's bounds on F and S, or its level, to the best that is known of it."""
-        views = zip(node.state.views, node.extra, strict=True)
+        cell, views = node.cell, zip(node.state.views, node.extra, strict=True)
         if self.weights is not None:
-            grid, cell = self.tree.grid, node.cell
+            grid = self.tree.grid
             for view, extra in views:
                 bound = view.bound + extra - grid
                 level = self.weights.level(cell, bound, view.weight, self.nats)
@@ -257,10 +252,11 @@ class Search:
                     node.heaviest = self.weights.heaviest(cell)
                 node.most = node.heaviest.most(node.gone)
             return
-        more = self.must_leave_out(node.cell)
+        most = min(sum(cell.hi), self.counts.limit)
+        more = max(cell.inside.bit_count() + cell.free.bit_count() - most, 0)  # free, but left out
         bound = max(view.bound + extra + float(view.reserve[more]) for view, extra in views)
         node.bound = max(node.bound, bound - abs(bound) * _SLACK, self.bounds.floor)
-        node.score = self.tree.least_score(node.bound, self.counts.penalty(node.cell.lo))
+        node.score = self.tree.least_score(node.bound, self.counts.penalty(cell.lo))
 
     def run(self) -> TreeDraw:
         """Take items until the best value found is at least every bound left."""
