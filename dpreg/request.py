@@ -17,10 +17,11 @@ from fractions import Fraction
 from functools import wraps
 from typing import Any, Final, ParamSpec, Self, TypeAlias, TypeVar
 
+import numpy as np
+
 from dpreg.columns import LEAST_DELTA, LEAST_EPS, MOST_EPS, MOST_ROWS
 from dpreg.errors import ArgumentError, UnknownArgument, did_you_mean, printable, quotable, shown
 from dpreg.options import grouped
-from dpreg.privacy import seeded
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget, decimal_string, exact, settled
 from dpreg.privacy.protection import NEIGHBORS, Protection
@@ -416,8 +417,9 @@ class Request:
         }
 
     def account(self) -> Account:
-        """Open the call's account."""
-        return Account(self.protection, self.budget, seeded.generator(self.seed))
+        """Open the call's account; with a seed, what it draws is **not private**."""
+        rng = None if self.seed is None else np.random.default_rng(self.seed)
+        return Account(self.protection, self.budget, rng)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

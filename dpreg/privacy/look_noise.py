@@ -114,15 +114,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
 from dpreg.arrays import Floats
+from dpreg.errors import ArgumentError
 from dpreg.privacy import proofs
 from dpreg.privacy.balls import float_above
 from dpreg.privacy.budget import ALL_ROWS
-from dpreg.privacy.gaussian import look_scale, weighted_scale
+from dpreg.privacy.gaussian import LEAST_SCALE
 from dpreg.privacy.mechanisms.additive import gaussian_noise, laplace_noise, laplace_variance
 from dpreg.privacy.mechanisms.floors import l2_norm_noise, l2_norm_variance
 from dpreg.privacy.mechanisms.wishart import Symmetric, degrees, wishart_noise
@@ -359,6 +361,50 @@ def pure_fit(columns: int, eps: Fraction, protection: Protection, *, trace: Frac
         math.sqrt(l2_norm_variance(2 * columns, score)) / CELL_UNITS,
         math.sqrt(laplace_variance(number)) / CELL_UNITS,
     )
+
+
+def look_scale(sensitivity_squared: Fraction | int, mu_squared: Fraction) -> float:
+    """Return the scale of a look's cell of weight 1, rounded upwards.
+
+    Parameters
+    ----------
+    sensitivity_squared : Fraction or int
+        Largest sum_c (weight_c Delta_c)^2 between neighbours, in the cells' integer units.
+    mu_squared : Fraction
+        r_j^2, the look's part of the r^2 of `dpreg.privacy.gaussian.looks_ratio`. The parts of all
+        looks sum to at most r^2 on every path.
+
+    Returns
+    -------
+    float
+        sigma, at least `LEAST_SCALE`, with sensitivity_squared <= mu_squared sigma^2 by exact
+        comparison, and at most one step too large. A cell of weight g gets sigma / g: see
+        `weighted_scale`.
+    """
+    if mu_squared <= 0:
+        raise ArgumentError("a look's part of mu^2 must be positive")
+    square = Fraction(sensitivity_squared) / mu_squared
+    if square <= 0:
+        return LEAST_SCALE
+    shift = 2 * ((square.numerator.bit_length() - square.denominator.bit_length() - 128) // 2)
+    whole = math.floor(square / Fraction(2) ** shift)
+    try:
+        found = math.ldexp(math.isqrt(whole), shift // 2)
+    except OverflowError:
+        raise ArgumentError(
+            "eps is too small, or contributions too many: the noise would leave float64"
+        ) from None
+    while Fraction(found) ** 2 < square:
+        found = math.nextafter(found, math.inf)
+    return max(found, LEAST_SCALE)
+
+
+@lru_cache(maxsize=256)  # most of a look's thousands of cells have the same weight
+def weighted_scale(scale: float, weight_squared: Fraction | int) -> float:
+    """Return scale / sqrt(weight_squared), the scale of a weighted cell, rounded upwards."""
+    if weight_squared <= 0:
+        raise ArgumentError("a cell's weight must be positive")
+    return look_scale(Fraction(scale) ** 2, Fraction(weight_squared))
 
 
 def _two(sigma: float) -> Scales:

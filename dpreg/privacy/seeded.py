@@ -19,14 +19,6 @@ NOT_PRIVATE: Final = "NOT PRIVATE: seeded"
 """The stamp of every result that was drawn from a seed."""
 
 
-def generator(unsafe_seed: int | None) -> Generator | None:
-    """Turn the argument `unsafe_seed` into a generator; None, the default, means private noise.
-
-    Anything but None makes the result **not private**.
-    """
-    return None if unsafe_seed is None else np.random.default_rng(unsafe_seed)
-
-
 def choose(scores: Ints, *, scale: float, mechanism: str, rng: Generator) -> int:
     """Draw an index by the same law as `dpreg.privacy.mechanisms.choose`; **not private**.
 

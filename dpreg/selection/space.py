@@ -28,7 +28,10 @@ from flint import fmpz_poly
 
 from dpreg.arrays import Bools
 from dpreg.errors import ArgumentError
+from dpreg.formula.design import Design, build_design
 from dpreg.formula.terms import Term
+from dpreg.request import SelectionRequest
+from dpreg.schema import Schema
 
 Needs = Mapping[int, frozenset[int]]
 
@@ -157,6 +160,43 @@ class Space:
         for unit, columns in enumerate(self.unit_columns):
             out[:, list(columns)] = models[:, unit, None]
         return out
+
+
+_MOST_COLUMNS = 2_000  # work
+"""Columns of all candidates: beyond half a minute, time grows with their cube."""
+
+
+def design_of(request: SelectionRequest, schema: Schema) -> Design:
+    """Build the request's design from the schema alone.
+
+    Raises
+    ------
+    ArgumentError
+        If it has more columns than a choice can weigh in minutes.
+    """
+    design = build_design(
+        request.formula, schema, keep=request.keep, clip=request.clip, center=request.center
+    )
+    if len(design.columns) > _MOST_COLUMNS:
+        wide = max(design.terms, key=lambda term: len(term.columns))
+        raise ArgumentError(
+            f"the candidates have {len(design.columns):,} columns, {len(wide.columns):,} of them "
+            f"{wide.name}'s: dp_select weighs up to {_MOST_COLUMNS:,} against each other. Merge "
+            "levels in the schema, or fit a fixed formula with dp_ols."
+        )
+    return design
+
+
+def space_of(request: SelectionRequest, design: Design) -> Space:
+    """Build the request's space of models from its design."""
+    return build_space(
+        design.terms,
+        tuple(column.name for column in design.columns),
+        keep=design.keep,
+        units=request.units,
+        max_terms=request.max_terms,
+        hierarchy=request.hierarchy,
+    )
 
 
 def build_space(

@@ -58,7 +58,7 @@ from dpreg.selection.probabilities import selection_probabilities
 from dpreg.selection.run import Preparation
 from dpreg.selection.scoring import candidates as constrained
 from dpreg.selection.scoring.problem import Problem
-from dpreg.selection.space import Space
+from dpreg.selection.space import Space, design_of, space_of
 from dpreg.selection.tree.noise import Bits
 from dpreg.selection.tree.search import Tree
 from dpreg.sources import as_source
@@ -430,8 +430,8 @@ def _selection_study(asked: Arguments) -> Any:
         )
     if not looks:
         prepared = [run.prepare(request, known, reader) for request in requests]
-        design = run.design_of(first, known)
-        space = run.space_of(first, design)
+        design = design_of(first, known)
+        space = space_of(first, design)
         is_listed(requests, space)
         moments = run.read_rows(first, design, reader).selecting
         paper = Studied(request=first, design=design, space=space, moments=moments, **drawn)

@@ -101,7 +101,7 @@ MUTANTS = {
         estimates, "_noise", ".eps\n", ".eps * 5\n", PRIVATE
     ),
     "delta spent twice with several rows a person": Mutant(
-        preparation, "_deltas", 'request.fit == "split" and one_row', 'request.fit == "split"',
+        preparation, "_divided", 'request.fit == "split" and one_row', 'request.fit == "split"',
         cell("select", "draws=40", K3), refused=True,
     ),
     "every column's bounds at the whole eps": Mutant(

@@ -16,7 +16,8 @@ from dpreg.schema import Schema
 from dpreg.selection import run
 from dpreg.selection.contest import Contest
 from dpreg.selection.probabilities import useless_term_penalty
-from dpreg.selection.run import design_of, prepare, space_of
+from dpreg.selection.run import prepare
+from dpreg.selection.space import design_of, space_of
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader
 
