@@ -124,15 +124,8 @@ class Searched:
 
     def __init__(self, problem: Problem, space: Space, contest: Contest, plan: DrawPlan) -> None:
         self._contest = contest
-        self.tree = Tree(
-            problem,
-            space,
-            mechanism=plan.mechanism,
-            t=effective_t(plan.eps_each, contest.score_range.width, plan.mechanism),
-            phi_int=contest.phi,
-            psi_int=contest.psi,
-            transform=contest.transform,
-        )
+        rate = effective_t(plan.eps_each, contest.score_range.width, plan.mechanism)
+        self.tree = Tree(problem, space, contest, mechanism=plan.mechanism, t=rate)
 
     def draw(self, part: Part, *, progress: bool = False) -> tuple[int, ...]:
         """Draw one model, as `Enumerated` does; the tree's rate must be the part's.

@@ -172,15 +172,7 @@ class _Case:
     rate: Fraction
 
     def tree(self, space: Space, rate: Fraction, mechanism: str) -> Tree:
-        return Tree(
-            self.problem,
-            space,
-            mechanism=mechanism,
-            t=rate,
-            phi_int=self.contest.phi,
-            psi_int=self.contest.psi,
-            transform=self.contest.transform,
-        )
+        return Tree(self.problem, space, self.contest, mechanism=mechanism, t=rate)
 
 
 def study_paper(

@@ -160,7 +160,7 @@ MUTANTS = {
         estimates, "lower_bound", "part.protection", ONE, cell("select", "method='pcpl'", K3),
     ),
     "the tree at twice the rate": Mutant(
-        engine.Searched, "__init__", "t=effective_t(", "t=2 * effective_t(",
+        engine.Searched, "__init__", "rate = effective_t(", "rate = 2 * effective_t(",
         cell("select", "engine='tree'"), refused=True,
     ),
     "the tree at half the range": Mutant(
