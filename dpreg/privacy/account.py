@@ -51,14 +51,13 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from dpreg.columns import LEAST_EPS
 from dpreg.errors import ArgumentError
 from dpreg.privacy.budget import ALL_ROWS, Budget, BudgetTable, Spend, decimal_string
-from dpreg.privacy.ledger import charge
+from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.protection import CHOICES, NOISES, AccountError, Protection, Stability
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
     from dpreg.privacy.composition import DrawPlan
-    from dpreg.privacy.ledger import Ledger
 
 
 NOT_NEEDED: Final = "not needed"
@@ -71,6 +70,7 @@ _DRAWN_BY: Final = {
     "adassp release": ("gaussian",),
     "discrete laplace": ("laplace",),
     "discrete gaussian": ("gaussian",),
+    "objective perturbation": ("l2-norm",),
 }
 """Mechanisms that may draw from a line whose name in the table is not that of a mechanism."""
 
@@ -217,9 +217,9 @@ class Line:
     mechanism: str
     cost: Budget
     rows: str = ALL_ROWS
-    note: str = ""
     by: Sequence[str] = ()
     mu_squared_left: Fraction | None = None
+    note: str = ""
     left: Budget = field(init=False)
     parts: list[Part] = field(default_factory=list)
 
@@ -304,16 +304,7 @@ class Account:
     _taken: Account | None = field(default=None, init=False)
     _closed: bool = field(default=False, init=False)
 
-    def line(
-        self,
-        step: str,
-        mechanism: str,
-        cost: Budget,
-        *,
-        rows: str = ALL_ROWS,
-        note: str = "",
-        by: Sequence[str] = (),
-    ) -> Part:
+    def line(self, step: str, mechanism: str, cost: Budget, *, rows: str = ALL_ROWS) -> Part:
         """Open a line and return its one part.
 
         Parameters
@@ -323,16 +314,13 @@ class Account:
         cost : Budget
         rows : str
             "all", or the group of rows that the step reads ("half 1").
-        note : str
-        by : sequence of str, optional
-            The mechanisms that may draw; by default those that `mechanism` stands for.
         """
-        return self.joint(step, mechanism, cost, rows=rows, note=note, by=by).hand_out(cost)
+        return self.joint(step, mechanism, cost, rows=rows).hand_out(cost)
 
     def draws(self, step: str, plan: DrawPlan, *, rows: str = ALL_ROWS) -> tuple[Part, ...]:
         """Open a line of K draws that compose exactly, and return a part for each draw."""
-        note = plan.rule if plan.draws > 1 else ""
-        line = self.joint(step, plan.mechanism, plan.cost, rows=rows, note=note)
+        line = self.joint(step, plan.mechanism, plan.cost, rows=rows)
+        line.note = plan.rule if plan.draws > 1 else ""
         return tuple(line.hand_out(Budget(plan.eps_each)) for _ in range(plan.draws))
 
     def joint(
@@ -343,18 +331,19 @@ class Account:
         *,
         mu_squared: Fraction | None = None,
         rows: str = ALL_ROWS,
-        note: str = "",
         by: Sequence[str] = (),
     ) -> Line:
         """Open a line whose parts are taken as the call goes on.
 
         Parameters
         ----------
-        step, mechanism, cost, rows, note, by
+        step, mechanism, cost, rows
             As for `line`.
         mu_squared : Fraction, optional
             Makes it a line of adaptive Gaussian looks of this size together. Without it parts are
             of (eps, delta), and add up.
+        by : sequence of str, optional
+            The mechanisms that may draw; by default those that `mechanism` stands for.
 
         Raises
         ------
@@ -368,12 +357,14 @@ class Account:
                 f"eps is too small: of it the step {step!r} gets {float(cost.eps):.3g}, and each "
                 "needs 1e-6 at least. Raise eps, or that step's share."
             )
-        made = Line(self, step, mechanism, cost, rows, note, by, mu_squared)
+        made = Line(self, step, mechanism, cost, rows, by, mu_squared)
         self._lines.append(made)
         return made
 
     def charge(self, ledger: Ledger | None, label: str) -> None:
         """Charge the sum of all lines to a ledger, if there is one, and seal the account.
+
+        The ledger is told whom the charge protects.
 
         Raises
         ------
@@ -386,7 +377,12 @@ class Account:
             raise AccountError(
                 f"internal error: the steps cost {self.total} together, and the call {self.budget}"
             )
-        charge(ledger, self.total, label, self.protection.unit)
+        if ledger is not None:
+            if not isinstance(ledger, Ledger):
+                raise ArgumentError(
+                    f"budget must be a Ledger, such as Ledger(1); got {type(ledger).__name__}."
+                )
+            ledger.charge(self.total, label, self.protection.unit)
         self.charged = True
 
     @property
@@ -438,15 +434,7 @@ class Account:
         self._taken = way
         way.charged = True
 
-    def release(
-        self,
-        line: Line,
-        step: str,
-        mechanism: str,
-        cost: Budget,
-        *,
-        by: Sequence[str] = (),
-    ) -> Part:
+    def release(self, line: Line, step: str, mechanism: str, cost: Budget) -> Part:
         """Cut a line of its own off a joint line, with its one part.
 
         For steps whose division follows from released values: their sum is charged, and the table
@@ -455,7 +443,7 @@ class Account:
         if line.mu_squared_left is not None or not line.left.covers(cost):
             line.refuse(f"has no {cost} left")
         line.left, line.cost = line.left - cost, line.cost - cost
-        own = Line(self, step, mechanism, cost, line.rows, by=by)
+        own = Line(self, step, mechanism, cost, line.rows)
         self._lines.insert(self._lines.index(line), own)
         return own.hand_out(cost)
 

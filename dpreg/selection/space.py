@@ -62,7 +62,11 @@ def count_closed_sets(units: frozenset[int], needs: Needs) -> fmpz_poly:
     @cache
     def counted(units: frozenset[int]) -> fmpz_poly:
         links = {u: own for u in units if (own := needs.get(u, frozenset()) & units)}
-        parts = _components(links)
+        parts: list[frozenset[int]] = []  # units that needs connect
+        for u, own in links.items():
+            joined = own | {u}
+            parts, near = [p for p in parts if not p & joined], [p for p in parts if p & joined]
+            parts.append(joined.union(*near))
         free = units.difference(*parts)
         if free or len(parts) != 1:
             return math.prod(map(counted, parts), start=fmpz_poly([1, 1]) ** len(free))
@@ -74,16 +78,6 @@ def count_closed_sets(units: frozenset[int], needs: Needs) -> fmpz_poly:
         return counted(units - above - {v}) + within
 
     return counted(units)
-
-
-def _components(links: Needs) -> list[frozenset[int]]:
-    """Return the sets of units that needs connect."""
-    parts: list[frozenset[int]] = []
-    for u, own in links.items():
-        joined = own | {u}
-        parts, near = [p for p in parts if not p & joined], [p for p in parts if p & joined]
-        parts.append(joined.union(*near))
-    return parts
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,7 +214,7 @@ def opened(noise, protection=None, strength=None, rng=None, rows="all"):
         line = account.joint("a look", "gaussian", account.budget, mu_squared=size, rows=rows)
         account.charge(None, "a test")
         return line.rest()
-    part = account.line("a look", "pure", Budget(size), by=PURE, rows=rows)
+    part = account.joint("a look", "pure", Budget(size), by=PURE, rows=rows).rest()
     account.charge(None, "a test")
     return part
 
