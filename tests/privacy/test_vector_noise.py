@@ -35,7 +35,7 @@ def test_draws_have_the_stated_variance(mechanism, delta, seeded):
 
 
 def test_gaussian_noise_costs_delta():
-    assert fitted("gaussian", delta="1e-6").delta == Fraction(1, 10**6)
+    assert fitted("gaussian", delta="1e-6").cost.delta == Fraction(1, 10**6)
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
