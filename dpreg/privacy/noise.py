@@ -389,7 +389,8 @@ def objective_noise(
         For arguments out of range, and for an eps so small that a scale leaves 2**200.
     """
     assert min(slope, bend, reach_squared) > 0
-    k, wide = protection.contributions, 1 + _spare(size)
+    # What bounds on rows of d floats may be exceeded by, relatively: 1 + s (see the module).
+    k, wide = protection.contributions, 1 + Fraction(size + 16, 2**52)
     reach = Fraction(math.sqrt(reach_squared)) * wide
     curve = Fraction(bend) * Fraction(reach_squared) * wide
     x = eps * _BENT / k
@@ -407,11 +408,6 @@ def objective_noise(
     return ObjectiveNoise(
         size, scale, bits, places, penalty, tolerance, spread, shares, eps, protection
     )
-
-
-def _spare(size: int) -> Fraction:
-    """Return s: what bounds on rows of d floats may be exceeded by, relatively (see the module)."""
-    return Fraction(size + 16, 2**52)
 
 
 def objective_units(size: int, eps: Fraction, protection: Protection) -> tuple[float, float]:

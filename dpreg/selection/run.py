@@ -326,18 +326,17 @@ def tune(prepared: Preparation, design: Design, rows: RowMoments) -> Tuning:
         rho = private_radius(norms, prepared.radius)
     else:
         rho = request.rho
-    halves = 2 if request.fit == "split" else 1
-    known = rows.n
+    known, given = rows.n, request.sigma2
+    sigma2 = given / request.clip**2 if isinstance(given, Fraction) else None
     if prepared.sigma2 is not None:
         sigma2, counted = private_sigma2(
             Problem(rows.everyone, rho), rows.everyone, prepared.sigma2, columns=len(design.columns)
         )
-        return Tuning(rho, sigma2, (counted if known is None else known) // halves)
-    if prepared.count is not None:
+        known = counted if known is None else known
+    elif prepared.count is not None:
         known = noisy_count(rows.everyone, prepared.count)
-    given = request.sigma2
-    stored = given / request.clip**2 if isinstance(given, Fraction) else None
-    return Tuning(rho, stored, None if known is None else known // halves)
+    halves = 2 if request.fit == "split" else 1
+    return Tuning(rho, sigma2, None if known is None else known // halves)
 
 
 def contest_of(
