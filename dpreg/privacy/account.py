@@ -177,8 +177,8 @@ class Part:
             line.refuse(f"is charged for {line.mechanism}, not for {mechanism}")
         if line.rows not in (ALL_ROWS, rows):
             line.refuse(f"is charged for the rows of {line.rows}, not for {rows}")
-        divided = line.rows != ALL_ROWS
-        objection = bound.objection(mechanism, self.protection, joint=self.joint, divided=divided)
+        divided, who = line.rows != ALL_ROWS, line.account.protection
+        objection = bound.objection(mechanism, who, joint=self.joint, divided=divided)
         if objection is not None:
             line.refuse(objection)
         self.state = "drawn from"

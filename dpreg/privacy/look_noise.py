@@ -201,6 +201,8 @@ class FitNoise:
     information_sd, score_sd, middle_sd : float
         Standard deviations in units of one: of an off-diagonal cell of H, 0 if there is no H; of a
         cell of s, or of the contrast; of an off-diagonal cell of M, or of the trace.
+    halved : bool
+        Whether the score's contrast is released, too.
     """
 
     columns: int
@@ -215,11 +217,7 @@ class FitNoise:
     information_sd: float
     score_sd: float
     middle_sd: float
-
-    @property
-    def halved(self) -> bool:
-        """Whether the score's contrast is released, too."""
-        return self.mechanism != "gaussian" or self.middle == "matrix"
+    halved: bool
 
     def draw(self, part: Part, rows: str = ALL_ROWS) -> Drawn:
         """Use up the part that was charged and draw the noise.
@@ -318,6 +316,7 @@ def gaussian_fit(
         max(of_h[1:], default=0.0) / CELL_UNITS,
         score / CELL_UNITS,
         scales[-1] / CELL_UNITS,
+        middle == "matrix",
     )
 
 
@@ -360,6 +359,7 @@ def pure_fit(columns: int, eps: Fraction, protection: Protection, *, trace: Frac
         0.0,
         math.sqrt(l2_norm_variance(2 * columns, score)) / CELL_UNITS,
         math.sqrt(laplace_variance(number)) / CELL_UNITS,
+        True,
     )
 
 

@@ -315,10 +315,9 @@ class Weights(Counts):
         self._a = np.clip(np.rint(share * 2.0**_BITS), 1, 2**_BITS - 1).astype(np.uint64)
         self.a = [int(a) for a in self._a]
         self.b = [2**_BITS - a for a in self.a]
-        log_a = np.array([math.log(a) for a in self.a])
+        self._log_a = np.array([math.log(a) for a in self.a])
         self._log_b = np.array([math.log(b) for b in self.b])
-        self._inside = log_a + charge
-        self._log_a = log_a
+        self._inside = self._log_a + charge
         self._weighed: dict[int, int] = {}
         self._all = (1 << self.units) - 1
 
