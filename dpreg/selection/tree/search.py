@@ -454,13 +454,7 @@ class Tree:
     """
 
     def __init__(
-        self,
-        problem: Problem,
-        space: Space,
-        contest: Contest,
-        *,
-        mechanism: str,
-        t: Fraction,
+        self, problem: Problem, space: Space, contest: Contest, *, mechanism: str, t: Fraction
     ) -> None:
         self.problem = problem
         self.space = space
