@@ -302,21 +302,22 @@ def gaussian_fit(
         of_h = _two(look_scale(squared, mu_squared * information))
     squared = proofs.joint_l2_squared(weight, middle, protection) * CELL_UNITS**2
     joint = look_scale(squared, mu_squared * shares[1])
-    score, scales = weighted_scale(joint, weight), _two(joint) if middle == "matrix" else (joint,)
+    score = weighted_scale(joint, weight)
+    scales = _two(joint) if middle == "matrix" else (joint,)
     return FitNoise(
-        columns,
-        "gaussian",
-        middle,
-        of_h,
-        score,
-        scales,
-        mu_squared,
-        shares,
-        protection,
-        max(of_h[1:], default=0.0) / CELL_UNITS,
-        score / CELL_UNITS,
-        scales[-1] / CELL_UNITS,
-        middle == "matrix",
+        columns=columns,
+        mechanism="gaussian",
+        middle=middle,
+        information_scales=of_h,
+        score_scale=score,
+        middle_scales=scales,
+        strength=mu_squared,
+        shares=shares,
+        protection=protection,
+        information_sd=max(of_h[1:], default=0.0) / CELL_UNITS,
+        score_sd=score / CELL_UNITS,
+        middle_sd=scales[-1] / CELL_UNITS,
+        halved=middle == "matrix",
     )
 
 
@@ -347,19 +348,19 @@ def pure_fit(columns: int, eps: Fraction, protection: Protection, *, trace: Frac
     score = max(math.ceil(wanted[0]), 1)
     number = float_above(max(wanted[1], Fraction(1)))
     return FitNoise(
-        columns,
-        "pure",
-        "trace",
-        (),
-        score,
-        (number,),
-        Fraction(eps),
-        shares,
-        protection,
-        0.0,
-        math.sqrt(l2_norm_variance(2 * columns, score)) / CELL_UNITS,
-        math.sqrt(laplace_variance(number)) / CELL_UNITS,
-        True,
+        columns=columns,
+        mechanism="pure",
+        middle="trace",
+        information_scales=(),
+        score_scale=score,
+        middle_scales=(number,),
+        strength=Fraction(eps),
+        shares=shares,
+        protection=protection,
+        information_sd=0.0,
+        score_sd=math.sqrt(l2_norm_variance(2 * columns, score)) / CELL_UNITS,
+        middle_sd=math.sqrt(laplace_variance(number)) / CELL_UNITS,
+        halved=True,
     )
 
 
