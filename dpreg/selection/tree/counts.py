@@ -199,7 +199,8 @@ class Counts:
         """Return a model of the cell, exactly uniform over its N."""
         if len(self.masks) == 1 and cell.hi[0] - cell.lo[0] == cell.free.bit_count():
             return cell.inside | (bits.word(self.units) & cell.free)
-        model, (free, lo, hi, most) = cell.inside, self._left(cell)
+        model = cell.inside
+        free, lo, hi, most = self._left(cell)
         for c, mask in enumerate(self.masks):
             group = members(cell.free & mask)
             left = bits.below(self._count(free[c:], lo[c:], hi[c:], most))
@@ -362,7 +363,8 @@ class Weights(Counts):
         rate : float
             t / g.
         """
-        (inside, out), free = self._decided(cell), members(cell.free)
+        inside, out = self._decided(cell)
+        free = members(cell.free)
         fixed = float(self._inside[inside].sum() + self._log_b[out].sum())
         loose = np.minimum(self._inside[free], self._log_b[free] + rate * weight[free])
         main = rate * bound
@@ -371,7 +373,8 @@ class Weights(Counts):
 
     def heaviest(self, cell: Cell) -> Heaviest:
         """Return the list of the cell's models by falling weight."""
-        (inside, out), free = self._decided(cell), members(cell.free)
+        inside, out = self._decided(cell)
+        free = members(cell.free)
         a, b = self._log_a[free], self._log_b[free]
         top = float(self._log_a[inside].sum() + self._log_b[out].sum())
         top += float(np.maximum(a, b).sum())
