@@ -305,8 +305,8 @@ MUTANTS = {
         cell("aggregate", ADD, K3), refused=True,
     ),
     "noise fitted to another cost": Mutant(
-        vector_noise, "fit_noise", "scale, variance, eps, Fraction(0), bound)",
-        "scale / 2, variance, 2 * eps, Fraction(0), bound)", cell("mean"),
+        vector_noise, "fit_noise", "scale, variance, Budget(cost.eps), bound)",
+        "scale / 2, variance, Budget(2 * cost.eps), bound)", cell("mean"),
         refused=True,
     ),
     "a look drawn twice": Mutant(
@@ -407,8 +407,8 @@ context, "answered", "account.take(accounts[place])\n",
         cell("ols", "'objective'", REPLACE, K3), refused=True,
     ),
     "noise of half its scale": Mutant(
-        vector_noise, "fit_noise", "scale, variance, eps, Fraction(0), bound)",
-        "scale / 2, variance, eps, Fraction(0), bound)", cell("mean"),
+        vector_noise, "fit_noise", "scale, variance, Budget(cost.eps), bound)",
+        "scale / 2, variance, Budget(cost.eps), bound)", cell("mean"),
     ),
 }  # fmt: skip
 
