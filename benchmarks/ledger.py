@@ -35,11 +35,11 @@ def fill(ledger: Ledger, upto: int) -> None:
     with book.database.writing(time.monotonic() + 60) as run:
         last = store.last(run)
         for _ in range(upto - (0 if last is None else last.number)):
-            number = 1 if last is None else last.number + 1
+            before = book.facts.genesis if last is None else last.position
             spent = COST if last is None else last.spent + COST
-            previous = book.facts.genesis.digest if last is None else last.digest
             names = ("0" * 32, "dp_mean: income", "2026-01-01T00:00:00+00:00", "", "ann", "", "")
-            last = Line.made(number, names, (COST, spent, spent, NOTHING), previous)
+            sums = (COST, spent, spent, NOTHING)
+            last = Line(before.number + 1, *names, *sums, before.digest).sealed()
             store.write(run, last)
 
 

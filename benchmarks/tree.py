@@ -19,6 +19,7 @@ import argparse
 import math
 import statistics
 import time
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -29,6 +30,7 @@ from dpreg.moments import Moments
 from dpreg.privacy.mechanisms.choice import effective_t
 from dpreg.privacy.proofs import score_range
 from dpreg.privacy.protection import Protection
+from dpreg.selection.contest import least_squares_contest
 from dpreg.selection.scoring.problem import Problem
 from dpreg.selection.space import Space
 from dpreg.selection.tree.search import Tree
@@ -85,12 +87,13 @@ def price(p: int) -> int:
 def time_tree(p: int, correlation: float, most: int | None, priced: bool, draws: int) -> None:
     rows = moments(p, correlation)
     start = time.process_time()
+    contest = least_squares_contest(Fraction(1), Protection("replace-one"))
     tree = Tree(
         Problem(rows, Fraction(1)),
         all_units(p, most),
+        replace(contest, psi=price(p) if priced else 0),
         mechanism="permute-and-flip",
         t=rate(),
-        psi_int=price(p) if priced else 0,
     )
     prepared = time.process_time() - start
     seconds, nodes = [], []

@@ -17,10 +17,11 @@ from fractions import Fraction
 from functools import wraps
 from typing import Any, Final, ParamSpec, Self, TypeAlias, TypeVar
 
+import numpy as np
+
 from dpreg.columns import LEAST_DELTA, LEAST_EPS, MOST_EPS, MOST_ROWS
 from dpreg.errors import ArgumentError, UnknownArgument, did_you_mean, printable, quotable, shown
 from dpreg.options import grouped
-from dpreg.privacy import seeded
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget, decimal_string, exact, settled
 from dpreg.privacy.protection import NEIGHBORS, Protection
@@ -303,16 +304,20 @@ def _sigma2(sigma2: object, name: str) -> Fraction | str | None:
     return positive(sigma2, name)
 
 
-def _shares(shares: Mapping[str, object] | None, name: str) -> Mapping[str, Fraction]:
-    checked = {}
+def _given(shares: Mapping[str, Any] | None) -> dict[str, Any]:
     if shares is None:
         return {}
     if not isinstance(shares, Mapping):
         raise ArgumentError(
-            'shares must be a mapping of steps to parts of eps, such as {"fit": 0.2}; got '
+            'shares must be a mapping of steps to parts of eps, such as {"bounds": 0.2}; got '
             f"{type(shares).__name__}."
         )
-    for step, share in shares.items():
+    return dict(shares)
+
+
+def _shares(shares: Mapping[str, Any] | None, name: str) -> Mapping[str, Fraction]:
+    checked = {}
+    for step, share in _given(shares).items():
         if step not in SHARES:
             raise ArgumentError(f"shares may name {', '.join(SHARES)}; got {shown(step)}.")
         checked[step] = positive(share, f"shares[{step!r}]")
@@ -323,7 +328,7 @@ def _shares(shares: Mapping[str, object] | None, name: str) -> Mapping[str, Frac
 
 def bounds_alone(shares: Mapping[str, Any] | None, name: str) -> Mapping[str, Fraction]:
     """Return the shares of a call that has one, that of the bounds."""
-    given = dict(shares or {})
+    given = _given(shares)
     share = positive(given.pop("bounds", SHARES["bounds"]), "shares['bounds']")
     if given:
         raise ArgumentError("shares may name 'bounds', where the schema leaves some out.")
@@ -397,8 +402,9 @@ class Request:
             raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
 
     def account(self) -> Account:
-        """Open the call's account."""
-        return Account(self.protection, self.budget, seeded.generator(self.seed))
+        """Open the call's account; with a seed, what it draws is **not private**."""
+        rng = None if self.seed is None else np.random.default_rng(self.seed)
+        return Account(self.protection, self.budget, rng)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,6 +80,10 @@ def test_a_seed_makes_the_account_s_generator():
     assert asked.account().rng.random() == asked.account().rng.random()
 
 
+def test_no_seed_means_private_noise():
+    assert SelectionRequest.of(arguments(dpreg.dp_select)).account().rng is None
+
+
 def selecting(**given):
     return SelectionRequest.of(arguments(dpreg.dp_select, **given))
 

@@ -381,7 +381,9 @@ class Aggregate(Choices):
         if self.blocks is not None and self.protection.n_is_public:
             self._check_blocks(table.count(), lines)
         average = account.joint(
-            "average over blocks", f"discrete {public.mechanism}", Budget(most.eps, public.delta)
+            "average over blocks",
+            f"discrete {public.mechanism}",
+            Budget(most.eps, public.cost.delta),
         )
         account.charge(budget, "sample_aggregate")
         # How eps is divided among the steps may follow the released number of rows.

@@ -201,7 +201,7 @@ def _private_bins(
     width, rows = bought.noise, float(columns.reader.rows)
     if counted is not None:
         rows = float(columns.reader.rows + counted.noise.draw(1, counted.part)[0])
-    fine = equal_bins(columns, histogram.fine_bins(max(rows, 1.0), width.eps))
+    fine = equal_bins(columns, histogram.fine_bins(max(rows, 1.0), width.cost.eps))
     *counts, _ = columns.total(partial(_binned, columns.names[0], fine, 1, True), "bin width")
     drawn = bought.noise.draw(fine.size, bought.part)
     noisy = np.array([float(c + z) for c, z in zip(counts, drawn, strict=True)])

@@ -63,8 +63,8 @@ from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import GLMSelectionResults, SelectionResults
 from dpreg.schema import Schema
 from dpreg.selection import run
-from dpreg.selection.run import design_of, prepare, space_of
-from dpreg.selection.space import Space
+from dpreg.selection.run import prepare
+from dpreg.selection.space import Space, design_of, space_of
 from dpreg.sources.reader import Reader, showing
 
 

@@ -57,7 +57,6 @@ from dpreg.moments import Moments, read_moments
 from dpreg.privacy.account import Account, Line, Part
 from dpreg.privacy.budget import Budget, decimal_string
 from dpreg.privacy.noise import (
-    DRAWN,
     OBJECTIVE,
     PARTS,
     means_noise,
@@ -99,9 +98,9 @@ class OpenFew:
     scales: Part
     rest: Line
 
-    def take(self, step: str, mechanism: str, share: Fraction, by: Sequence[str]) -> Part:
+    def take(self, step: str, mechanism: str, share: Fraction) -> Part:
         """Give a step that follows its own line, with its part."""
-        part = self.account.release(self.rest, step, mechanism, Budget(self.eps * share), by=by)
+        part = self.account.release(self.rest, step, mechanism, Budget(self.eps * share))
         part.line.note = _shown(share)
         return part
 
@@ -137,10 +136,9 @@ class Scales:
 def open_few(account: Account, eps: Fraction) -> OpenFew:
     """Open the lines of a call's account, which is not yet charged."""
     first = Budget(eps * TUNING.sums)
-    scales = account.line(
-        "number and size of rows", "discrete laplace", first, note=_shown(TUNING.sums)
-    )
-    rest = account.joint("coefficients", OBJECTIVE, Budget(eps - first.eps), by=(DRAWN,))
+    scales = account.line("number and size of rows", "discrete laplace", first)
+    scales.line.note = _shown(TUNING.sums)
+    rest = account.joint("coefficients", OBJECTIVE, Budget(eps - first.eps))
     return OpenFew(account, eps, scales, rest)
 
 
@@ -172,10 +170,10 @@ def few_fit(
         tau=scales.response_spread,
         radius=math.sqrt(TUNING.reach * (p + 1)),
     )
-    part = opened.take("first coefficients", OBJECTIVE, TUNING.first, (DRAWN,))
+    part = opened.take("first coefficients", OBJECTIVE, TUNING.first)
     held = hold_located(reader, design, location, TUNING.pull * location.radius)
     moved, _, _ = released_minimum(held, part, scales.count, _HOLD)
-    part = opened.take("spread of residuals", "discrete laplace", TUNING.spread, ("laplace",))
+    part = opened.take("spread of residuals", "discrete laplace", TUNING.spread)
     spread = _spread(held, moved, part, scales.count)
     location = _around(location, moved, spread)
     part = opened.last()
@@ -230,7 +228,7 @@ def _middle(
     sd = noise.sds[0] / count
     if not p or sd > TUNING.centred:
         return np.zeros(p)
-    part = opened.take("middle of the columns", "discrete laplace", TUNING.sums, ("laplace",))
+    part = opened.take("middle of the columns", "discrete laplace", TUNING.sums)
     told = noise.released(moments.cells[0][1:-1], part, moments.group)
     return _shrunk(np.array(told) / count, sd)
 

@@ -80,7 +80,7 @@ from dpreg.privacy.budget import Budget, exact
 from dpreg.privacy.gaussian import analytic_delta, analytic_epsilon, discrete_sigma
 from dpreg.privacy.mechanisms.additive import gaussian_noise
 from dpreg.privacy.proofs import CELL_UNITS
-from dpreg.privacy.protection import Protection, Stability, check_contributions, check_neighbors
+from dpreg.privacy.protection import Protection, Stability
 from dpreg.privacy.seeded import NOT_PRIVATE
 
 METHODS: Final = ("ssp", "adassp")
@@ -236,9 +236,8 @@ def privacy_of_constants(
         raise ArgumentError(f"noise must be one of {PERTURBED_NOISES}, got {shown(noise)}")
     if eps <= 0 or not 0 < delta < 1:
         raise ArgumentError(f"{method} needs eps > 0 and 0 < delta < 1")
-    return ConstantsPrivacy(
-        method, noise, eps, delta, check_neighbors(neighbors), check_contributions(contributions)
-    )
+    who = Protection(neighbors, contributions)
+    return ConstantsPrivacy(method, noise, eps, delta, who.neighbors, who.contributions)
 
 
 def constants_of(method: str, noise: str, cost: Budget, protection: Protection) -> ConstantsPrivacy:

@@ -51,14 +51,13 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from dpreg.columns import LEAST_EPS
 from dpreg.errors import ArgumentError
 from dpreg.privacy.budget import ALL_ROWS, Budget, BudgetTable, Spend, decimal_string
-from dpreg.privacy.ledger import charge
+from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.protection import CHOICES, NOISES, AccountError, Protection, Stability
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
     from dpreg.privacy.composition import DrawPlan
-    from dpreg.privacy.ledger import Ledger
 
 
 NOT_NEEDED: Final = "not needed"
@@ -71,6 +70,7 @@ _DRAWN_BY: Final = {
     "adassp release": ("gaussian",),
     "discrete laplace": ("laplace",),
     "discrete gaussian": ("gaussian",),
+    "objective perturbation": ("l2-norm",),
 }
 """Mechanisms that may draw from a line whose name in the table is not that of a mechanism."""
 
@@ -88,23 +88,15 @@ class Part:
         The size of a part of Gaussian looks.
     joint : bool
         Whether it is one of several parts, one for each group of rows, of one draw over them all.
+    state : {"handed out", "divided", "drawn from"}
+        Only the first may be drawn from, or divided.
     """
 
     line: Line
     cost: Budget
     mu_squared: Fraction | None = None
     joint: bool = False
-    _state: str = "handed out"
-
-    @property
-    def step(self) -> str:
-        """The step that draws."""
-        return self.line.step
-
-    @property
-    def rows(self) -> str:
-        """The rows that may be read for it."""
-        return self.line.rows
+    state: str = "handed out"
 
     @property
     def protection(self) -> Protection:
@@ -135,14 +127,14 @@ class Part:
             that does not hold for this draw.
         """
         if self.mu_squared is not None:
-            self._refuse("is a part of looks: ask for its mu^2")
+            self.line.refuse("is a part of looks: ask for its mu^2")
         self._use(mechanism, bound, rows)
         return self.cost
 
     def look(self, mechanism: str, bound: Stability, rows: str = ALL_ROWS) -> Fraction:
         """Use up a part of looks and return its mu^2; otherwise like `draw`."""
         if self.mu_squared is None:
-            self._refuse("is not a part of looks: it has no mu^2")
+            self.line.refuse("is not a part of looks: it has no mu^2")
         self._use(mechanism, bound, rows)
         return self.mu_squared
 
@@ -150,7 +142,7 @@ class Part:
         """Divide the part for draws that compose in sequence; shares add up to at most 1."""
         listed = tuple(Fraction(share) for share in shares)
         if not listed or min(listed) < 0 or sum(listed) > 1:
-            self._refuse("is divided into shares that do not add up to at most 1")
+            self.line.refuse("is divided into shares that do not add up to at most 1")
         return self._divided(listed, joint=self.joint)
 
     def across(self, groups: int) -> tuple[Part, ...]:
@@ -163,49 +155,42 @@ class Part:
         return self._divided((Fraction(1),) * groups, joint=self.joint or groups > 1)
 
     def _divided(self, shares: Sequence[Fraction], *, joint: bool) -> tuple[Part, ...]:
-        if self._state != "handed out":
-            self._refuse(f"was {self._state} before")
-        self._state = "divided"
+        if self.state != "handed out":
+            self.line.refuse(f"was {self.state} before")
+        self.state = "divided"
         size = self.mu_squared
         parts = tuple(
             Part(self.line, self.cost * share, None if size is None else size * share, joint)
             for share in shares
         )
-        self.line.replace(self, parts)
+        self.line.parts.remove(self)
+        self.line.parts.extend(parts)
         return parts
 
     def _use(self, mechanism: str, bound: Stability, rows: str) -> None:
         line = self.line
         if not line.account.charged:
-            self._refuse("is drawn from before it is charged")
-        if self._state != "handed out":
-            self._refuse(f"was {self._state} before")
-        if mechanism not in line.drawn_by:
-            self._refuse(f"is charged for {line.mechanism}, not for {mechanism}")
+            line.refuse("is drawn from before it is charged")
+        if self.state != "handed out":
+            line.refuse(f"was {self.state} before")
+        if mechanism not in line.by:
+            line.refuse(f"is charged for {line.mechanism}, not for {mechanism}")
         if line.rows not in (ALL_ROWS, rows):
-            self._refuse(f"is charged for the rows of {line.rows}, not for {rows}")
-        divided = line.rows != ALL_ROWS
-        objection = bound.objection(mechanism, self.protection, joint=self.joint, divided=divided)
+            line.refuse(f"is charged for the rows of {line.rows}, not for {rows}")
+        divided, who = line.rows != ALL_ROWS, line.account.protection
+        objection = bound.objection(mechanism, who, joint=self.joint, divided=divided)
         if objection is not None:
-            self._refuse(objection)
-        self._state = "drawn from"
-
-    @property
-    def drawn(self) -> bool:
-        """Whether it was used up."""
-        return self._state == "drawn from"
-
-    def _refuse(self, why: str) -> NoReturn:
-        raise AccountError(f"internal error: the budget of the step {self.step!r} {why}")
+            line.refuse(objection)
+        self.state = "drawn from"
 
     def __reduce__(self) -> NoReturn:
         """Reject pickling and copying: each copy could be drawn from."""
-        self._refuse("may not be copied")
+        self.line.refuse("may not be copied")
 
     def __repr__(self) -> str:
         """Show step, size and state: public facts."""
         size = self.cost if self.mu_squared is None else f"mu^2={decimal_string(self.mu_squared)}"
-        return f"<Part of {self.step!r}: {size}, {self._state}>"
+        return f"<Part of {self.line.step!r}: {size}, {self.state}>"
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -219,7 +204,7 @@ class Line:
         As the table will say.
     cost : Budget
     by : sequence of str
-        Mechanisms that may draw; by default those that `mechanism` stands for.
+        Mechanisms that may draw; where none are given, those that `mechanism` stands for.
     mu_squared_left : Fraction or None
         What of a line of looks has not been taken.
     left : Budget
@@ -232,25 +217,21 @@ class Line:
     mechanism: str
     cost: Budget
     rows: str = ALL_ROWS
-    note: str = ""
-    by: Sequence[str] | None = None
+    by: Sequence[str] = ()
     mu_squared_left: Fraction | None = None
+    note: str = ""
     left: Budget = field(init=False)
     parts: list[Part] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Nothing has been taken yet."""
         self.left = self.cost
-
-    @property
-    def drawn_by(self) -> Sequence[str]:
-        """The mechanisms that may draw."""
-        return self.by or _DRAWN_BY.get(self.mechanism, (self.mechanism,))
+        self.by = self.by or _DRAWN_BY.get(self.mechanism, (self.mechanism,))
 
     def part(self, cost: Budget) -> Part:
         """Take a part of (eps, delta) from a joint line, whenever its size is known."""
         if self.mu_squared_left is not None or not self.left.covers(cost):
-            self._refuse(f"cannot give a part of {cost}")
+            self.refuse(f"cannot give a part of {cost}")
         self.left = self.left - cost
         return self.hand_out(cost)
 
@@ -264,20 +245,14 @@ class Line:
         """Take a part of mu^2 from a line of looks; its size may follow from released values."""
         left = self.mu_squared_left
         if left is None or not 0 < mu_squared <= left:
-            self._refuse("cannot give a look of that size")
+            self.refuse("cannot give a look of that size")
         self.mu_squared_left = left - mu_squared
         return self.hand_out(Budget(Fraction(0)), mu_squared)
-
-    def cut(self, cost: Budget) -> None:
-        """Move some of what has not been taken to a line of its own."""
-        if self.mu_squared_left is not None or not self.left.covers(cost):
-            self._refuse(f"has no {cost} left")
-        self.left, self.cost = self.left - cost, self.cost - cost
 
     def waive(self) -> None:
         """Declare that no more looks are needed: what is left of mu^2 stays charged."""
         if self.mu_squared_left is None:
-            self._refuse("is not a line of looks")
+            self.refuse("is not a line of looks")
         self.mu_squared_left = Fraction(0)
 
     def hand_out(self, cost: Budget, mu_squared: Fraction | None = None) -> Part:
@@ -286,32 +261,22 @@ class Line:
         self.parts.append(part)
         return part
 
-    def replace(self, part: Part, parts: Sequence[Part]) -> None:
-        """Put smaller parts in a part's place; for the part's own use."""
-        self.parts = [one for one in self.parts if one is not part] + list(parts)
-
     @property
-    def priced(self) -> Spend:
+    def spend(self) -> Spend:
         """The line as the table tells it."""
         cost = self.cost
         return Spend(self.step, self.mechanism, cost.eps, cost.delta, self.note, self.rows)
 
-    def spend(self) -> Spend:
-        """Return the line for the table; AccountError where what was charged was not drawn from."""
-        if not self.parts or not all(part.drawn for part in self.parts):
-            self._refuse("was charged but not drawn from")
-        if self.mu_squared_left:
-            self._refuse("holds more mu^2 than its looks took")
-        return self.priced
-
     def __reduce__(self) -> NoReturn:
         """Reject pickling and copying: each copy could give what is left once more."""
-        self._refuse("may not be copied")
+        self.refuse("may not be copied")
 
-    def _refuse(self, why: str) -> NoReturn:
+    def refuse(self, why: str) -> NoReturn:
+        """Raise an AccountError that names the step."""
         raise AccountError(f"internal error: the budget of the step {self.step!r} {why}")
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Account:
     """What one call may draw, and what it costs.
 
@@ -329,28 +294,17 @@ class Account:
         Whether the account is charged, and so sealed; nothing can be drawn before.
     """
 
-    __slots__ = ("_closed", "_lines", "_taken", "_ways", "budget", "charged", "protection", "rng")
+    protection: Protection
+    budget: Budget
+    rng: Generator | None = None
+    charged: bool = field(default=False, init=False)
+    _lines: list[Line] = field(default_factory=list, init=False)
+    _ways: tuple[Account, ...] = field(default=(), init=False)
+    _dearest: Budget = field(default=Budget(Fraction(0)), init=False)
+    _taken: Account | None = field(default=None, init=False)
+    _closed: bool = field(default=False, init=False)
 
-    def __init__(
-        self, protection: Protection, budget: Budget, rng: Generator | None = None
-    ) -> None:
-        self.protection, self.budget, self.rng = protection, budget, rng
-        self.charged = False
-        self._lines: list[Line] = []
-        self._ways: tuple[Account, ...] = ()
-        self._taken: Account | None = None
-        self._closed = False
-
-    def line(
-        self,
-        step: str,
-        mechanism: str,
-        cost: Budget,
-        *,
-        rows: str = ALL_ROWS,
-        note: str = "",
-        by: Sequence[str] | None = None,
-    ) -> Part:
+    def line(self, step: str, mechanism: str, cost: Budget, *, rows: str = ALL_ROWS) -> Part:
         """Open a line and return its one part.
 
         Parameters
@@ -360,16 +314,13 @@ class Account:
         cost : Budget
         rows : str
             "all", or the group of rows that the step reads ("half 1").
-        note : str
-        by : sequence of str, optional
-            The mechanisms that may draw; by default those that `mechanism` stands for.
         """
-        return self.joint(step, mechanism, cost, rows=rows, note=note, by=by).hand_out(cost)
+        return self.joint(step, mechanism, cost, rows=rows).hand_out(cost)
 
     def draws(self, step: str, plan: DrawPlan, *, rows: str = ALL_ROWS) -> tuple[Part, ...]:
         """Open a line of K draws that compose exactly, and return a part for each draw."""
-        note = plan.rule if plan.draws > 1 else ""
-        line = self.joint(step, plan.mechanism, plan.cost, rows=rows, note=note)
+        line = self.joint(step, plan.mechanism, plan.cost, rows=rows)
+        line.note = plan.rule if plan.draws > 1 else ""
         return tuple(line.hand_out(Budget(plan.eps_each)) for _ in range(plan.draws))
 
     def joint(
@@ -380,18 +331,19 @@ class Account:
         *,
         mu_squared: Fraction | None = None,
         rows: str = ALL_ROWS,
-        note: str = "",
-        by: Sequence[str] | None = None,
+        by: Sequence[str] = (),
     ) -> Line:
         """Open a line whose parts are taken as the call goes on.
 
         Parameters
         ----------
-        step, mechanism, cost, rows, note, by
+        step, mechanism, cost, rows
             As for `line`.
         mu_squared : Fraction, optional
             Makes it a line of adaptive Gaussian looks of this size together. Without it parts are
             of (eps, delta), and add up.
+        by : sequence of str, optional
+            The mechanisms that may draw; by default those that `mechanism` stands for.
 
         Raises
         ------
@@ -405,12 +357,14 @@ class Account:
                 f"eps is too small: of it the step {step!r} gets {float(cost.eps):.3g}, and each "
                 "needs 1e-6 at least. Raise eps, or that step's share."
             )
-        made = Line(self, step, mechanism, cost, rows, note, by, mu_squared)
+        made = Line(self, step, mechanism, cost, rows, by, mu_squared)
         self._lines.append(made)
         return made
 
     def charge(self, ledger: Ledger | None, label: str) -> None:
         """Charge the sum of all lines to a ledger, if there is one, and seal the account.
+
+        The ledger is told whom the charge protects.
 
         Raises
         ------
@@ -423,30 +377,32 @@ class Account:
             raise AccountError(
                 f"internal error: the steps cost {self.total} together, and the call {self.budget}"
             )
-        charge(ledger, self.total, label, self.protection.unit)
+        if ledger is not None:
+            if not isinstance(ledger, Ledger):
+                raise ArgumentError(
+                    f"budget must be a Ledger, such as Ledger(1); got {type(ledger).__name__}."
+                )
+            ledger.charge(self.total, label, self.protection.unit)
         self.charged = True
-        for way in self._ways:
-            way._closed = True
 
     @property
     def total(self) -> Budget:
-        """What all lines cost together."""
-        spends = tuple(line.priced for line in self._lines)
+        """What all lines cost together, with what covers every way's cost."""
+        spends = tuple(line.spend for line in self._lines)
         return BudgetTable(spends, self.protection.apart).total + self._dearest
-
-    @property
-    def _dearest(self) -> Budget:
-        """What every way's cost is covered by."""
-        costs = [way.total for way in self._ways]
-        eps = max((cost.eps for cost in costs), default=Fraction(0))
-        return Budget(eps, max((cost.delta for cost in costs), default=Fraction(0)))
 
     def table(self) -> BudgetTable:
         """Return the budget table of the result, once all is drawn."""
         if not self.charged:
             raise AccountError("internal error: the budget table is asked for before the charge")
         emptied = Budget(Fraction(0))
-        spends = [line.spend() for line in self._lines if line.cost != emptied or line.parts]
+        lines = [line for line in self._lines if line.cost != emptied or line.parts]
+        for line in lines:
+            if not line.parts or any(part.state != "drawn from" for part in line.parts):
+                line.refuse("was charged but not drawn from")
+            if line.mu_squared_left:
+                line.refuse("holds more mu^2 than its looks took")
+        spends = [line.spend for line in lines]
         if self._ways:
             if self._taken is None:
                 raise AccountError("internal error: the budget table is asked for before the way")
@@ -465,7 +421,11 @@ class Account:
             raise AccountError("internal error: ways are opened once, before the charge")
         if any(way.protection != self.protection or way._ways for way in ways):
             raise AccountError("internal error: a way protects as the whole does")
-        self._ways = ways
+        costs = [way.total for way in ways]
+        eps = max(cost.eps for cost in costs)
+        self._ways, self._dearest = ways, Budget(eps, max(cost.delta for cost in costs))
+        for way in ways:
+            way._closed = True
 
     def take(self, way: Account) -> None:
         """Let one of the ways draw, once the whole is charged."""
@@ -474,22 +434,16 @@ class Account:
         self._taken = way
         way.charged = True
 
-    def release(
-        self,
-        line: Line,
-        step: str,
-        mechanism: str,
-        cost: Budget,
-        *,
-        by: Sequence[str] | None = None,
-    ) -> Part:
+    def release(self, line: Line, step: str, mechanism: str, cost: Budget) -> Part:
         """Cut a line of its own off a joint line, with its one part.
 
         For steps whose division follows from released values: their sum is charged, and the table
         shows what each of them took, the new one before the other.
         """
-        line.cut(cost)
-        own = Line(self, step, mechanism, cost, line.rows, by=by)
+        if line.mu_squared_left is not None or not line.left.covers(cost):
+            line.refuse(f"has no {cost} left")
+        line.left, line.cost = line.left - cost, line.cost - cost
+        own = Line(self, step, mechanism, cost, line.rows)
         self._lines.insert(self._lines.index(line), own)
         return own.hand_out(cost)
 

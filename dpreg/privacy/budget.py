@@ -120,19 +120,15 @@ def decimal_string(value: Fraction) -> str:
     >>> decimal_string(Fraction(1, 8)), decimal_string(Fraction(1, 3))
     ('0.125', '1/3')
     """
-    rest = value.denominator
-    if rest == 1:
-        return str(value.numerator)
-    twos = (rest & -rest).bit_length() - 1
-    rest >>= twos
-    fives = 0
-    while rest % 5 == 0:
-        rest //= 5
-        fives += 1
-    if rest != 1:
-        return f"{value.numerator}/{value.denominator}"
-    places = max(twos, fives)
-    digits = value.numerator * 10**places // value.denominator
+    top, bottom = value.numerator, value.denominator
+    if bottom == 1:
+        return str(top)
+    places = bottom.bit_length()  # no divisor of a power of ten needs more
+    if 10**places % bottom:
+        return f"{top}/{bottom}"
+    digits = top * 10**places // bottom
+    while digits % 10 == 0:
+        digits, places = digits // 10, places - 1
     return str(Decimal(f"{digits}e-{places}")).lower()
 
 
@@ -306,10 +302,6 @@ class BudgetTable:
 
     spends: tuple[Spend, ...] = ()
     contributions: int = 1
-
-    def __post_init__(self) -> None:
-        """Store the spends as a tuple."""
-        object.__setattr__(self, "spends", tuple(self.spends))
 
     def __iter__(self) -> Iterator[Spend]:
         """Iterate over the spends in order."""

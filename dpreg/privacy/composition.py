@@ -42,7 +42,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -134,24 +133,21 @@ def bounded_range_delta(each: Fraction, draws: int, eps: Fraction) -> Fraction:
     """
     if eps >= draws * each:
         return Fraction(0)
+    worst = Fraction(0)
     with ctx.workprec(_BITS):
-        return max([Fraction(0), *(round_up(tail) for tail in _tails(each, draws, eps))])
-
-
-def _tails(each: Fraction, draws: int, eps: Fraction) -> Iterator[arb]:
-    """Yield d_l at its worst t, for every l whose t lies inside (0, e); the others are 0."""
-    floor, limit = (-ball(each)).exp(), ball(eps).exp()
-    for l in range(draws):  # noqa: E741 - the paper's name
-        t = (eps + (l + 1) * each) / (draws + 1)
-        if t >= each:  # p = 0: the ratio is 1 for certain
-            return
-        p = ((-ball(t)).exp() - floor) / (1 - floor)
-        mass, odds, ratio = p**draws, (1 - p) / p, ball(draws * t).exp()
-        total = arb(0)
-        for i in range(l + 1):
-            total += mass * (ratio - limit)
-            mass, ratio = mass * odds * (draws - i) / (i + 1), ratio * floor
-        yield total
+        floor, limit = (-ball(each)).exp(), ball(eps).exp()
+        for l in range(draws):  # noqa: E741 - the paper's name
+            t = (eps + (l + 1) * each) / (draws + 1)
+            if t >= each:  # p = 0: the ratio is 1 for certain, and d_l is 0 from here on
+                break
+            p = ((-ball(t)).exp() - floor) / (1 - floor)
+            mass, odds, ratio = p**draws, (1 - p) / p, ball(draws * t).exp()
+            total = arb(0)
+            for i in range(l + 1):
+                total += mass * (ratio - limit)
+                mass, ratio = mass * odds * (draws - i) / (i + 1), ratio * floor
+            worst = max(worst, round_up(total))
+    return worst
 
 
 @lru_cache(maxsize=128)

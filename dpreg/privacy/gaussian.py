@@ -311,7 +311,8 @@ def looks_ratio(
     Returns
     -------
     float
-        r; look j keeps sum_c (Delta_c/sigma_c)^2 below its part r_j^2 of r^2 (`look_scale`).
+        r; look j keeps sum_c (Delta_c/sigma_c)^2 below its part r_j^2 of r^2
+        (`dpreg.privacy.look_noise.look_scale`).
 
     Raises
     ------
@@ -338,51 +339,3 @@ def looks_ratio(
         high, low = low, low * (1 - step)
         step *= 2
     return _last(proved, low, high)
-
-
-def look_scale(sensitivity_squared: Fraction | int, mu_squared: Fraction) -> float:
-    """Return the scale of a look's cell of weight 1, rounded upwards.
-
-    Parameters
-    ----------
-    sensitivity_squared : Fraction or int
-        Largest sum_c (weight_c Delta_c)^2 between neighbours, in the cells' integer units.
-    mu_squared : Fraction
-        r_j^2, the look's part of the r^2 of `looks_ratio`. The parts of all looks sum to at most
-        r^2 on every path.
-
-    Returns
-    -------
-    float
-        sigma, at least `LEAST_SCALE`, with sensitivity_squared <= mu_squared sigma^2 by exact
-        comparison. A cell of weight
-        g gets sigma / g: see `weighted_scale`.
-    """
-    if mu_squared <= 0:
-        raise ArgumentError("a look's part of mu^2 must be positive")
-    return max(_root_up(Fraction(sensitivity_squared) / mu_squared), LEAST_SCALE)
-
-
-@lru_cache(maxsize=256)  # most of a look's thousands of cells have the same weight
-def weighted_scale(scale: float, weight_squared: Fraction | int) -> float:
-    """Return scale / sqrt(weight_squared), the scale of a weighted cell, rounded upwards."""
-    if weight_squared <= 0:
-        raise ArgumentError("a cell's weight must be positive")
-    return max(_root_up(Fraction(scale) ** 2 / weight_squared), LEAST_SCALE)
-
-
-def _root_up(square: Fraction) -> float:
-    """Return a float of at least sqrt(square), at most one step too large."""
-    if square <= 0:
-        return 0.0
-    shift = 2 * ((square.numerator.bit_length() - square.denominator.bit_length() - 128) // 2)
-    whole = math.floor(square / Fraction(2) ** shift)
-    try:
-        found = math.ldexp(math.isqrt(whole), shift // 2)
-    except OverflowError:
-        raise ArgumentError(
-            "eps is too small, or contributions too many: the noise would leave float64"
-        ) from None
-    while Fraction(found) ** 2 < square:
-        found = math.nextafter(found, math.inf)
-    return found

@@ -114,15 +114,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
 from dpreg.arrays import Floats
+from dpreg.errors import ArgumentError
 from dpreg.privacy import proofs
 from dpreg.privacy.balls import float_above
 from dpreg.privacy.budget import ALL_ROWS
-from dpreg.privacy.gaussian import look_scale, weighted_scale
+from dpreg.privacy.gaussian import LEAST_SCALE
 from dpreg.privacy.mechanisms.additive import gaussian_noise, laplace_noise, laplace_variance
 from dpreg.privacy.mechanisms.floors import l2_norm_noise, l2_norm_variance
 from dpreg.privacy.mechanisms.wishart import Symmetric, degrees, wishart_noise
@@ -196,6 +198,11 @@ class FitNoise:
     shares : tuple of Fraction
         With Gaussian noise of H, and of s and the middle together; else of s and of the trace.
     protection : Protection
+    information_sd, score_sd, middle_sd : float
+        Standard deviations in units of one: of an off-diagonal cell of H, 0 if there is no H; of a
+        cell of s, or of the contrast; of an off-diagonal cell of M, or of the trace.
+    halved : bool
+        Whether the score's contrast is released, too.
     """
 
     columns: int
@@ -207,39 +214,10 @@ class FitNoise:
     strength: Fraction
     shares: tuple[Fraction, ...]
     protection: Protection
-
-    @property
-    def halved(self) -> bool:
-        """Whether the score's contrast is released, too."""
-        return self.mechanism != "gaussian" or self.middle == "matrix"
-
-    @property
-    def _cells(self) -> int:
-        """How many cells the score has, with its contrast."""
-        return self.columns * (1 + self.halved)
-
-    @property
-    def information_sd(self) -> float:
-        """Standard deviation of an off-diagonal cell of H, in units of one; 0 if there is no H."""
-        return max(self.information_scales[1:], default=0.0) / CELL_UNITS
-
-    @property
-    def score_sd(self) -> float:
-        """Standard deviation of a cell of s, or of the contrast, in units of one."""
-        if self.mechanism == "gaussian":
-            return self._sd(self.score_scale)
-        return math.sqrt(l2_norm_variance(self._cells, int(self.score_scale))) / CELL_UNITS
-
-    @property
-    def middle_sd(self) -> float:
-        """Standard deviation of an off-diagonal cell of M, or of the trace, in units of one."""
-        return self._sd(self.middle_scales[-1])
-
-    def _sd(self, scale: float) -> float:
-        """Return the standard deviation of a number's noise, in units of one."""
-        if self.mechanism != "gaussian":
-            scale = math.sqrt(laplace_variance(scale))
-        return scale / CELL_UNITS
+    information_sd: float
+    score_sd: float
+    middle_sd: float
+    halved: bool
 
     def draw(self, part: Part, rows: str = ALL_ROWS) -> Drawn:
         """Use up the part that was charged and draw the noise.
@@ -263,12 +241,13 @@ class FitNoise:
         information = (
             self._matrix(self.information_scales, rng) if self.information_scales else None
         )
+        size = self.columns * (1 + self.halved)
         if self.mechanism == "gaussian":
             number = gaussian_noise
-            both = gaussian_noise(self._cells, self.score_scale, rng=rng)
+            both = gaussian_noise(size, self.score_scale, rng=rng)
         else:
             number = laplace_noise
-            both = l2_norm_noise(self._cells, int(self.score_scale), rng=rng)
+            both = l2_norm_noise(size, int(self.score_scale), rng=rng)
         middle: Symmetric | int
         if self.middle == "matrix":
             middle = self._matrix(self.middle_scales, rng)
@@ -317,20 +296,28 @@ def gaussian_fit(
     """
     shares = information, 1 - information
     weight = proofs.score_weight(protection, middle)
-    scales: Scales = ()
+    of_h: Scales = ()
     if information:
-        scales = _two(_scale(proofs.information_l2_squared(protection), mu_squared * information))
-    joint = _scale(proofs.joint_l2_squared(weight, middle, protection), mu_squared * shares[1])
+        squared = proofs.information_l2_squared(protection) * CELL_UNITS**2
+        of_h = _two(look_scale(squared, mu_squared * information))
+    squared = proofs.joint_l2_squared(weight, middle, protection) * CELL_UNITS**2
+    joint = look_scale(squared, mu_squared * shares[1])
+    score = weighted_scale(joint, weight)
+    scales = _two(joint) if middle == "matrix" else (joint,)
     return FitNoise(
-        columns,
-        "gaussian",
-        middle,
-        scales,
-        weighted_scale(joint, weight),
-        _two(joint) if middle == "matrix" else (joint,),
-        mu_squared,
-        shares,
-        protection,
+        columns=columns,
+        mechanism="gaussian",
+        middle=middle,
+        information_scales=of_h,
+        score_scale=score,
+        middle_scales=scales,
+        strength=mu_squared,
+        shares=shares,
+        protection=protection,
+        information_sd=max(of_h[1:], default=0.0) / CELL_UNITS,
+        score_sd=score / CELL_UNITS,
+        middle_sd=scales[-1] / CELL_UNITS,
+        halved=middle == "matrix",
     )
 
 
@@ -358,22 +345,67 @@ def pure_fit(columns: int, eps: Fraction, protection: Protection, *, trace: Frac
         moved * CELL_UNITS / (share * eps) for moved, share in zip(change, shares, strict=True)
     ]
     check_scales(*wanted)
+    score = max(math.ceil(wanted[0]), 1)
+    number = float_above(max(wanted[1], Fraction(1)))
     return FitNoise(
-        columns,
-        "pure",
-        "trace",
-        (),
-        max(math.ceil(wanted[0]), 1),
-        (float_above(max(wanted[1], Fraction(1))),),
-        Fraction(eps),
-        shares,
-        protection,
+        columns=columns,
+        mechanism="pure",
+        middle="trace",
+        information_scales=(),
+        score_scale=score,
+        middle_scales=(number,),
+        strength=Fraction(eps),
+        shares=shares,
+        protection=protection,
+        information_sd=0.0,
+        score_sd=math.sqrt(l2_norm_variance(2 * columns, score)) / CELL_UNITS,
+        middle_sd=math.sqrt(laplace_variance(number)) / CELL_UNITS,
+        halved=True,
     )
 
 
-def _scale(squared: Fraction, mu_squared: Fraction) -> float:
-    """Return the scale of a cell of weight 1 for a sensitivity in units of one."""
-    return look_scale(squared * CELL_UNITS**2, mu_squared)
+def look_scale(sensitivity_squared: Fraction | int, mu_squared: Fraction) -> float:
+    """Return the scale of a look's cell of weight 1, rounded upwards.
+
+    Parameters
+    ----------
+    sensitivity_squared : Fraction or int
+        Largest sum_c (weight_c Delta_c)^2 between neighbours, in the cells' integer units.
+    mu_squared : Fraction
+        r_j^2, the look's part of the r^2 of `dpreg.privacy.gaussian.looks_ratio`. The parts of all
+        looks sum to at most r^2 on every path.
+
+    Returns
+    -------
+    float
+        sigma, at least `LEAST_SCALE`, with sensitivity_squared <= mu_squared sigma^2 by exact
+        comparison, and at most one step too large. A cell of weight g gets sigma / g: see
+        `weighted_scale`.
+    """
+    if mu_squared <= 0:
+        raise ArgumentError("a look's part of mu^2 must be positive")
+    square = Fraction(sensitivity_squared) / mu_squared
+    if square <= 0:
+        return LEAST_SCALE
+    shift = 2 * ((square.numerator.bit_length() - square.denominator.bit_length() - 128) // 2)
+    whole = math.floor(square / Fraction(2) ** shift)
+    try:
+        found = math.ldexp(math.isqrt(whole), shift // 2)
+    except OverflowError:
+        raise ArgumentError(
+            "eps is too small, or contributions too many: the noise would leave float64"
+        ) from None
+    while Fraction(found) ** 2 < square:
+        found = math.nextafter(found, math.inf)
+    return max(found, LEAST_SCALE)
+
+
+@lru_cache(maxsize=256)  # most of a look's thousands of cells have the same weight
+def weighted_scale(scale: float, weight_squared: Fraction | int) -> float:
+    """Return scale / sqrt(weight_squared), the scale of a weighted cell, rounded upwards."""
+    if weight_squared <= 0:
+        raise ArgumentError("a cell's weight must be positive")
+    return look_scale(Fraction(scale) ** 2, Fraction(weight_squared))
 
 
 def _two(sigma: float) -> Scales:

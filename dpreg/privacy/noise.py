@@ -152,20 +152,15 @@ class VectorNoise:
     mechanism: str
     scale: float
     variance: float
-    eps: Fraction
-    delta: Fraction
+    cost: Budget
     bound: VectorChange
-
-    @property
-    def cost(self) -> Budget:
-        """What the noise costs."""
-        return Budget(self.eps, self.delta)
 
     def draw(self, size: int, part: Part, rows: str = ALL_ROWS) -> list[int]:
         """Draw independent integers, for a part of the budget that this noise was fitted to."""
         if part.draw(self.mechanism, self.bound, rows) != self.cost:
+            step = part.line.step
             raise AccountError(
-                f"internal error: the noise of the step {part.step!r} was fitted to another cost"
+                f"internal error: the noise of the step {step!r} was fitted to another cost"
             )
         draw = laplace_noise if self.mechanism == "laplace" else gaussian_noise
         return draw(size, self.scale, rng=part.rng)
@@ -189,16 +184,15 @@ def fit_noise(mechanism: str, bound: VectorChange, *, cells: int, cost: Budget) 
     ArgumentError
         For an eps so small that the noise would have a scale beyond 2**200.
     """
-    eps, delta = cost.eps, cost.delta
     if mechanism == "laplace":
-        wanted = bound.l1 / eps
+        wanted = bound.l1 / cost.eps
         check_scales(wanted)
         scale = float_above(wanted)
         # Below, exp(-1/scale) is 0 in float64 and squares on the way overflow.
         variance = laplace_variance(scale) if scale > _SMALLEST else 0.0
-        return VectorNoise(mechanism, scale, variance, eps, Fraction(0), bound)
-    sigma = discrete_sigma(bound.l2_squared, cells, eps, delta)
-    return VectorNoise(mechanism, sigma, sigma**2, eps, delta, replace(bound, divisible=False))
+        return VectorNoise(mechanism, scale, variance, Budget(cost.eps), bound)
+    sigma = discrete_sigma(bound.l2_squared, cells, cost.eps, cost.delta)
+    return VectorNoise(mechanism, sigma, sigma**2, cost, replace(bound, divisible=False))
 
 
 PARTS: Final = 2**20
@@ -395,7 +389,8 @@ def objective_noise(
         For arguments out of range, and for an eps so small that a scale leaves 2**200.
     """
     assert min(slope, bend, reach_squared) > 0
-    k, wide = protection.contributions, 1 + _spare(size)
+    # What bounds on rows of d floats may be exceeded by, relatively: 1 + s (see the module).
+    k, wide = protection.contributions, 1 + Fraction(size + 16, 2**52)
     reach = Fraction(math.sqrt(reach_squared)) * wide
     curve = Fraction(bend) * Fraction(reach_squared) * wide
     x = eps * _BENT / k
@@ -413,11 +408,6 @@ def objective_noise(
     return ObjectiveNoise(
         size, scale, bits, places, penalty, tolerance, spread, shares, eps, protection
     )
-
-
-def _spare(size: int) -> Fraction:
-    """Return s: what bounds on rows of d floats may be exceeded by, relatively (see the module)."""
-    return Fraction(size + 16, 2**52)
 
 
 def objective_units(size: int, eps: Fraction, protection: Protection) -> tuple[float, float]:

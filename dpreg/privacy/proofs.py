@@ -224,9 +224,9 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain, repeat
+from itertools import repeat
 from typing import Final
 
 from dpreg.privacy.protection import Protection, ScoreRange
@@ -253,11 +253,6 @@ class Triangle:
     columns: tuple[int, ...]
     groups: tuple[tuple[int, ...], ...]
     cells: tuple[tuple[int, int], ...]
-    _grouped: frozenset[int] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        """Note which places are in groups."""
-        object.__setattr__(self, "_grouped", frozenset(chain.from_iterable(self.groups)))
 
     @property
     def intercept(self) -> bool:
@@ -265,25 +260,14 @@ class Triangle:
         return bool(self.columns) and self.columns[0] == 0
 
     @property
-    def singles(self) -> int:
-        """s: columns outside groups, constant and response included."""
-        return len(self.columns) + 1 - sum(len(group) for group in self.groups)
-
-    @property
     def dimension(self) -> int:
-        """D = s + G: a factor counts as one."""
-        return self.singles + len(self.groups)
-
-    @property
-    def most_cells(self) -> int:
-        """N: how many cells one row can have that are not zero."""
-        full = self.dimension * (self.dimension + 1) // 2
-        return full - len(self.groups) if self.intercept else full + 1
+        """D = s + G: constant and response are columns, and a factor counts as one."""
+        return len(self.columns) + 1 - sum(len(group) - 1 for group in self.groups)
 
     def places(self, cell: tuple[int, int]) -> tuple[tuple[int, int], ...]:
         """Return the entries i <= j of the moment matrix that a released cell fills."""
         i, j = cell
-        if i == j and i in self._grouped and self.intercept:
+        if i == j and self.intercept and any(i in group for group in self.groups):
             return ((0, i), (i, i))
         return (cell,)
 
@@ -324,10 +308,10 @@ def layout(columns: Sequence[int], exclusive: Sequence[Sequence[int]] = ()) -> T
 
 def sensitivity_l1(triangle: Triangle, protection: Protection) -> Fraction:
     """Return the L1 sensitivity of the released cells, in units of one (see the module)."""
-    most = Fraction(triangle.most_cells)
-    groups = len(triangle.groups)
+    groups, single = len(triangle.groups), triangle.dimension - len(triangle.groups)
+    full = triangle.dimension * (triangle.dimension + 1) // 2
+    most = Fraction(full - groups if triangle.intercept else full + 1)
     if protection.changes == 2 and groups:
-        single = triangle.singles
         crossing = single - 1 if triangle.intercept else single
         both = Fraction(single**2, 2) + 2 * groups * crossing + 2 * groups + groups * (groups - 1)
         most = max(most, both)

@@ -41,20 +41,6 @@ NEIGHBORS: Final = ("replace-one", "add-remove")
 """The two neighbour relations."""
 
 
-def check_neighbors(neighbors: str) -> str:
-    """Return `neighbors` if it names a relation, else raise ArgumentError."""
-    if neighbors not in NEIGHBORS:
-        raise ArgumentError(f"neighbors must be one of {NEIGHBORS}, got {shown(neighbors)}")
-    return neighbors
-
-
-def check_contributions(contributions: int) -> int:
-    """Return the number of rows one person may own if it is an integer of at least 1."""
-    if isinstance(contributions, bool) or not isinstance(contributions, int) or contributions < 1:
-        raise ArgumentError("contributions must be an integer of at least 1")
-    return contributions
-
-
 @dataclass(frozen=True, slots=True)
 class Protection:
     """Which tables are neighbours.
@@ -84,8 +70,13 @@ class Protection:
 
     def __post_init__(self) -> None:
         """Check both."""
-        check_neighbors(self.neighbors)
-        check_contributions(self.contributions)
+        if self.neighbors not in NEIGHBORS:
+            raise ArgumentError(
+                f"neighbors must be one of {NEIGHBORS}, got {shown(self.neighbors)}"
+            )
+        rows = self.contributions
+        if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+            raise ArgumentError("contributions must be an integer of at least 1")
 
     @property
     def n_is_public(self) -> bool:
@@ -192,7 +183,10 @@ class Stability:
         divided : bool
             Whether the draw reads one of several groups that compose in parallel.
         """
-        if not self._holds_for(protection):
+        own, call = self.protection, protection
+        if self.summed and own.person is not None:
+            own, call = own.sums, call.sums
+        if not own.implies(call):
             return (
                 f"is drawn from with a bound for {self.protection.unit}, but the call protects "
                 f"{protection.unit}"
@@ -207,11 +201,6 @@ class Stability:
         if divided and apart and not self.divisible:
             return "is drawn from with a bound that does not hold for some of a person's rows"
         return None
-
-    def _holds_for(self, protection: Protection) -> bool:
-        if self.summed and self.protection.person is not None:
-            return self.protection.sums.implies(protection.sums)
-        return self.protection.implies(protection)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -390,13 +390,11 @@ def _centre_scores(counts: Ints) -> Ints:
 
 
 def _scale_scores(counts: Ints) -> Ints:
-    """Return 256 times max(0, E(e) - a N, a N - E(e - 1)), E(e) the distances beyond 2^e."""
-    rows = int(counts.sum())
-    beyond = rows - np.cumsum(counts)[:-1]
-    before = np.concatenate([[rows], beyond[:-1]])
-    target = _OUTSIDE * rows
-    scores = np.maximum(_UNIT * beyond - target, target - _UNIT * before)
-    return np.asarray(np.maximum(0, scores))
+    """Return 256 times max(0, E(e) - a N, a N - E(e - 1)), E(e) the distances beyond 2^e.
+
+    With N - E(e) distances of at most 2^e these are the scores of the (1 - a)-quantile.
+    """
+    return rank_scores(counts[:-1], (_UNIT - _OUTSIDE) * int(counts.sum()), _UNIT)
 
 
 def _end_scores(counts: Ints) -> Ints:

@@ -19,14 +19,6 @@ NOT_PRIVATE: Final = "NOT PRIVATE: seeded"
 """The stamp of every result that was drawn from a seed."""
 
 
-def generator(unsafe_seed: int | None) -> Generator | None:
-    """Turn the argument `unsafe_seed` into a generator; None, the default, means private noise.
-
-    Anything but None makes the result **not private**.
-    """
-    return None if unsafe_seed is None else np.random.default_rng(unsafe_seed)
-
-
 def choose(scores: Ints, *, scale: float, mechanism: str, rng: Generator) -> int:
     """Draw an index by the same law as `dpreg.privacy.mechanisms.choose`; **not private**.
 
@@ -35,13 +27,12 @@ def choose(scores: Ints, *, scale: float, mechanism: str, rng: Generator) -> int
     """
     lifted = scores.astype(np.uint64) - np.uint64(int(scores.min()) % 2**64)
     size = scores.size
-    if mechanism == "permute-and-flip":
-        return int(np.argmin(lifted / scale - rng.exponential(size=size)))
-    if mechanism == "exponential":
-        return int(np.argmin(lifted / scale - rng.gumbel(size=size)))
-    noise = discrete_laplace(scale, size, rng)
-    noisy = [int(gap) + int(z) for gap, z in zip(lifted.tolist(), noise.tolist(), strict=True)]
-    return noisy.index(min(noisy))
+    if mechanism == "laplace":
+        noise = discrete_laplace(scale, size, rng).tolist()
+        noisy = [gap + z for gap, z in zip(lifted.tolist(), noise, strict=True)]
+        return noisy.index(min(noisy))
+    draw = rng.gumbel if mechanism == "exponential" else rng.exponential
+    return int(np.argmin(lifted / scale - draw(size=size)))
 
 
 def discrete_laplace(scale: float, size: int, rng: Generator) -> Ints:

@@ -124,15 +124,8 @@ class Searched:
 
     def __init__(self, problem: Problem, space: Space, contest: Contest, plan: DrawPlan) -> None:
         self._contest = contest
-        self.tree = Tree(
-            problem,
-            space,
-            mechanism=plan.mechanism,
-            t=effective_t(plan.eps_each, contest.score_range.width, plan.mechanism),
-            phi_int=contest.phi,
-            psi_int=contest.psi,
-            transform=contest.transform,
-        )
+        rate = effective_t(plan.eps_each, contest.score_range.width, plan.mechanism)
+        self.tree = Tree(problem, space, contest, mechanism=plan.mechanism, t=rate)
 
     def draw(self, part: Part, *, progress: bool = False) -> tuple[int, ...]:
         """Draw one model, as `Enumerated` does; the tree's rate must be the part's.
@@ -227,20 +220,16 @@ def private_radius(norms: Floats, part: Part) -> Fraction:
 
 def noisy_count(moments: Moments, part: Part) -> int:
     """Release the number of complete rows, at least 1; the cost holds under both relations."""
-    return _counted(moments.cells[0][0] >> MOMENT_BITS, part, moments.group)
+    return noisy_rows(moments.cells[0][0] >> MOMENT_BITS, part, moments.group)
 
 
-def noisy_rows(rows: int, part: Part) -> int:
-    """Release the number of rows, complete or not, at least 1; at the same cost as `noisy_count`.
+def noisy_rows(rows: int, part: Part, group: str = ALL_ROWS) -> int:
+    """Release a number of rows of a group, at least 1; at the same cost under both relations.
 
     One person's rows are at most k = `contributions`. They appear or vanish, or, where persons are
     replaced and the number of rows is private, i <= k of them vanish and j <= k appear: the number
     changes by at most k.
     """
-    return _counted(rows, part, ALL_ROWS)
-
-
-def _counted(rows: int, part: Part, group: str) -> int:
     k = part.protection.contributions
     change = VectorChange(l1=k, l2_squared=k**2, protection=part.protection)
     return max(rows + _noise(change, part, group), 1)

@@ -10,8 +10,8 @@ All input errors are raised here, from public facts, so that bad input costs not
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial, reduce
 from operator import add
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from dpreg.errors import ArgumentError
 from dpreg.formula.bounds import check_table, open_bounds, with_stand_ins
-from dpreg.formula.design import Design, build_design, undeclared
+from dpreg.formula.design import Design, undeclared
 from dpreg.moments import Moments, read_moments
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import ALL_ROWS, FITTING, SELECTING, Budget
@@ -51,14 +51,11 @@ from dpreg.selection.draws import (
 )
 from dpreg.selection.probabilities import charges
 from dpreg.selection.scoring.problem import Problem
-from dpreg.selection.space import Space, build_space
+from dpreg.selection.space import Space, design_of, space_of
 from dpreg.sources.reader import Reader
 
 if TYPE_CHECKING:
     from numpy.random import Generator
-
-_MOST_COLUMNS = 2_000  # work
-"""Columns of all candidates: beyond half a minute, time grows with their cube."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +111,7 @@ def prepare(
     check_table(reader, design.types, unbounded, counted=counted)
     space = space_of(request, design)
     costs = _costs(request, unbounded)
-    drawing, fit = _divided(request, costs)
+    drawing, profile_delta, fit = _divided(request, costs)
     _check_eps(request, drawing.eps / request.draws)
     plan = plan_draws(
         request.draws,
@@ -145,9 +142,7 @@ def prepare(
         radius=opened("radius", "radius", "permute-and-flip"),
         sigma2=opened("sigma2", "residual variance", "laplace"),
         count=opened("count", "number of rows", "laplace"),
-        profile=opened(
-            "profile", "bound on the residuals", "laplace", _deltas(request)[0], selecting
-        ),
+        profile=opened("profile", "bound on the residuals", "laplace", profile_delta, selecting),
         draws=account.draws("selection", plan, rows=selecting),
         fit=None
         if fit is None
@@ -171,46 +166,6 @@ def _check_eps(request: SelectionRequest, eps: Fraction) -> None:
                 "eps is too small: the noise of one draw would exceed 2**53 steps of the scores' "
                 "grid. Raise eps, or lower draws, contributions or the shares of other steps."
             )
-
-
-def design_of(request: SelectionRequest, schema: Schema) -> Design:
-    """Build the request's design from the schema alone.
-
-    Raises
-    ------
-    ArgumentError
-        If it has more columns than a choice can weigh in minutes.
-    """
-    design = build_design(
-        request.formula, schema, keep=request.keep, clip=request.clip, center=request.center
-    )
-    if len(design.columns) > _MOST_COLUMNS:
-        wide = max(design.terms, key=lambda term: len(term.columns))
-        raise ArgumentError(
-            f"the candidates have {len(design.columns):,} columns, {len(wide.columns):,} of them "
-            f"{wide.name}'s: dp_select weighs up to {_MOST_COLUMNS:,} against each other. Merge "
-            "levels in the schema, or fit a fixed formula with dp_ols."
-        )
-    return design
-
-
-def space_of(request: SelectionRequest, design: Design, known: Sequence[str] = ()) -> Space:
-    """Build the request's space of models from its design.
-
-    Columns are numbered without those of `known`, terms that have no coefficients: 0 is the
-    constant.
-    """
-    terms = [term for term in design.terms if term.name not in known]
-    columns = (0, *(j for term in terms for j in term.columns if j))
-    place = {j: k for k, j in enumerate(columns)}
-    return build_space(
-        [replace(term, columns=tuple(place[j] for j in term.columns)) for term in terms],
-        tuple(design.columns[j].name for j in columns),
-        keep=design.keep,
-        units=request.units,
-        max_terms=request.max_terms,
-        hierarchy=request.hierarchy,
-    )
 
 
 def _costs(request: SelectionRequest, unbounded: tuple[str, ...]) -> dict[str, Fraction]:
@@ -249,36 +204,27 @@ def divided_eps(
     return {**costs, "selection": left}
 
 
-def _deltas(request: SelectionRequest) -> tuple[Fraction, Fraction]:
-    """Return what the selection and the coefficients may spend of delta.
+def _divided(
+    request: SelectionRequest, costs: Mapping[str, Fraction]
+) -> tuple[Budget, Fraction, Budget | None]:
+    """Return what the draws may cost, the delta of PCPL's bound, and what the coefficients may.
 
     Halves of the rows are read by one release each. Where all rows of a person lie in one half
     (one row a person, or persons named) each may spend the whole of delta; elsewhere, and with
     ``fit="share"``, deltas add and each takes half.
     """
-    delta = request.budget.delta
-    selects = request.method == "pcpl" or (
-        request.draws > 1 and request.mechanism in ("auto", "exponential")
-    )
-    if not selects:
-        return Fraction(0), delta
+    profile, delta = request.method == "pcpl", request.budget.delta
+    selects = profile or (request.draws > 1 and request.mechanism in ("auto", "exponential"))
     one_row = request.protection.apart == 1
     alone = request.fit is None or (request.fit == "split" and one_row)
-    return (delta, delta) if alone else (delta / 2, delta / 2)
-
-
-def _divided(
-    request: SelectionRequest, costs: Mapping[str, Fraction]
-) -> tuple[Budget, Budget | None]:
-    """Return what the draws and what the coefficients may cost."""
-    selecting, fitting = _deltas(request)
-    drawing = Budget(costs["selection"], selecting if request.method == "pcls" else Fraction(0))
+    each = delta if alone or not selects else delta / 2
+    drawing = Budget(costs["selection"], each if selects and not profile else Fraction(0))
     if request.fit is None:
-        return drawing, None
+        return drawing, each, None
     if request.fit == "share":
-        return drawing, Budget(costs["fit"], fitting)
+        return drawing, each, Budget(costs["fit"], each)
     # Each half may spend all but the estimates that read every row.
-    return drawing, Budget(costs["selection"] + costs.get("profile", Fraction(0)), fitting)
+    return drawing, each, Budget(costs["selection"] + costs.get("profile", Fraction(0)), each)
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,18 +326,17 @@ def tune(prepared: Preparation, design: Design, rows: RowMoments) -> Tuning:
         rho = private_radius(norms, prepared.radius)
     else:
         rho = request.rho
-    halves = 2 if request.fit == "split" else 1
-    known = rows.n
+    known, given = rows.n, request.sigma2
+    sigma2 = given / request.clip**2 if isinstance(given, Fraction) else None
     if prepared.sigma2 is not None:
         sigma2, counted = private_sigma2(
             Problem(rows.everyone, rho), rows.everyone, prepared.sigma2, columns=len(design.columns)
         )
-        return Tuning(rho, sigma2, (counted if known is None else known) // halves)
-    if prepared.count is not None:
+        known = counted if known is None else known
+    elif prepared.count is not None:
         known = noisy_count(rows.everyone, prepared.count)
-    given = request.sigma2
-    stored = given / request.clip**2 if isinstance(given, Fraction) else None
-    return Tuning(rho, stored, None if known is None else known // halves)
+    halves = 2 if request.fit == "split" else 1
+    return Tuning(rho, sigma2, None if known is None else known // halves)
 
 
 def contest_of(

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
 
@@ -28,7 +28,10 @@ from flint import fmpz_poly
 
 from dpreg.arrays import Bools
 from dpreg.errors import ArgumentError
+from dpreg.formula.design import Design, build_design
 from dpreg.formula.terms import Term
+from dpreg.request import SelectionRequest
+from dpreg.schema import Schema
 
 Needs = Mapping[int, frozenset[int]]
 
@@ -59,7 +62,11 @@ def count_closed_sets(units: frozenset[int], needs: Needs) -> fmpz_poly:
     @cache
     def counted(units: frozenset[int]) -> fmpz_poly:
         links = {u: own for u in units if (own := needs.get(u, frozenset()) & units)}
-        parts = _components(links)
+        parts: list[frozenset[int]] = []  # units that needs connect
+        for u, own in links.items():
+            joined = own | {u}
+            parts, near = [p for p in parts if not p & joined], [p for p in parts if p & joined]
+            parts.append(joined.union(*near))
         free = units.difference(*parts)
         if free or len(parts) != 1:
             return math.prod(map(counted, parts), start=fmpz_poly([1, 1]) ** len(free))
@@ -71,16 +78,6 @@ def count_closed_sets(units: frozenset[int], needs: Needs) -> fmpz_poly:
         return counted(units - above - {v}) + within
 
     return counted(units)
-
-
-def _components(links: Needs) -> list[frozenset[int]]:
-    """Return the sets of units that needs connect."""
-    parts: list[frozenset[int]] = []
-    for u, own in links.items():
-        joined = own | {u}
-        parts, near = [p for p in parts if not p & joined], [p for p in parts if p & joined]
-        parts.append(joined.union(*near))
-    return parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,18 +114,14 @@ class Space:
     @property
     def size(self) -> int:
         """The exact number of models, counted without listing them."""
-        top = len(self.units) if self.max_units is None else self.max_units
-        return sum(self.size_by_units()[: top + 1])
+        needs = {i: frozenset(units) for i, units in enumerate(self.requires)}
+        counts = count_closed_sets(frozenset(range(len(self.units))), needs)
+        return sum(int(counts[size]) for size in range(self.limit + 1))
 
-    def size_by_units(self) -> tuple[int, ...]:
-        """For s = 0..q, the number of models of s units that respect the hierarchy.
-
-        The bound on the number of units is not applied. See `closed_sets` for the method.
-        """
-        q = len(self.units)
-        needs = {i: frozenset(self.requires[i]) for i in range(q)} if self.requires else {}
-        counts = count_closed_sets(frozenset(range(q)), needs)
-        return tuple(int(counts[size]) for size in range(q + 1))
+    @property
+    def limit(self) -> int:
+        """The most units that a model can have."""
+        return len(self.units) if self.max_units is None else min(self.max_units, len(self.units))
 
     def models(self) -> Bools:
         """List every model, one a row, over the q units, in binary counting order.
@@ -140,14 +133,18 @@ class Space:
             about q times the number listed and not 2**q.
         """
         q = len(self.units)
-        top = q if self.max_units is None else min(self.max_units, q)
         listed = np.zeros((1, q), dtype=np.bool_)
         # The last unit is the highest bit: it is decided first and changes least often.
         for unit in range(q - 1, -1, -1):
             within = listed.copy()
             within[:, unit] = True
             pair = np.stack([listed, within], axis=1).reshape(-1, q)
-            listed = pair[self._can_become_model(pair, unit, top)]
+            # Requirements are closed, so the smallest completion adds just the missing ones.
+            minimal = pair.copy() if self.requires else pair
+            for decided in range(unit, q) if self.requires else ():
+                minimal[:, list(self.requires[decided])] |= pair[:, decided, None]
+            possible = (minimal[:, unit:] == pair[:, unit:]).all(axis=1)
+            listed = pair[possible & (minimal.sum(axis=1) <= self.limit)]
         return listed
 
     def columns(self, models: Bools) -> Bools:
@@ -158,19 +155,49 @@ class Space:
             out[:, list(columns)] = models[:, unit, None]
         return out
 
-    def _can_become_model(self, partial: Bools, decided_from: int, top: int) -> Bools:
-        """Which partial models (units from `decided_from` on are decided) have a completion."""
-        # Requirements are closed, so the smallest completion adds just the missing ones.
-        minimal = partial
-        if self.requires:
-            minimal = partial.copy()
-            for unit in range(decided_from, len(self.units)):
-                needed = list(self.requires[unit])
-                minimal[:, needed] |= partial[:, unit, None]
-        fixed = slice(decided_from, None)
-        possible: Bools = (minimal[:, fixed] == partial[:, fixed]).all(axis=1)
-        possible &= minimal.sum(axis=1) <= top
-        return possible
+
+_MOST_COLUMNS = 2_000  # work
+"""Columns of all candidates: beyond half a minute, time grows with their cube."""
+
+
+def design_of(request: SelectionRequest, schema: Schema) -> Design:
+    """Build the request's design from the schema alone.
+
+    Raises
+    ------
+    ArgumentError
+        If it has more columns than a choice can weigh in minutes.
+    """
+    design = build_design(
+        request.formula, schema, keep=request.keep, clip=request.clip, center=request.center
+    )
+    if len(design.columns) > _MOST_COLUMNS:
+        wide = max(design.terms, key=lambda term: len(term.columns))
+        raise ArgumentError(
+            f"the candidates have {len(design.columns):,} columns, {len(wide.columns):,} of them "
+            f"{wide.name}'s: dp_select weighs up to {_MOST_COLUMNS:,} against each other. Merge "
+            "levels in the schema, or fit a fixed formula with dp_ols."
+        )
+    return design
+
+
+def space_of(request: SelectionRequest, design: Design, known: Sequence[str] = ()) -> Space:
+    """Build the request's space of models from its design.
+
+    Columns are numbered without those of `known`, terms that have no coefficients: 0 is the
+    constant.
+    """
+    terms = [term for term in design.terms if term.name not in known]
+    columns = (0, *(j for term in terms for j in term.columns if j))
+    place = {j: k for k, j in enumerate(columns)}
+    return build_space(
+        [replace(term, columns=tuple(place[j] for j in term.columns)) for term in terms],
+        tuple(design.columns[j].name for j in columns),
+        keep=design.keep,
+        units=request.units,
+        max_terms=request.max_terms,
+        hierarchy=request.hierarchy,
+    )
 
 
 def build_space(

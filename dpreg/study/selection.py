@@ -50,7 +50,7 @@ from dpreg.selection.probabilities import selection_probabilities
 from dpreg.selection.run import Preparation
 from dpreg.selection.scoring import candidates as constrained
 from dpreg.selection.scoring.problem import Problem
-from dpreg.selection.space import Space
+from dpreg.selection.space import Space, design_of, space_of
 from dpreg.selection.tree.noise import Bits
 from dpreg.selection.tree.search import Tree
 from dpreg.sources import as_source
@@ -164,15 +164,7 @@ class _Case:
     rate: Fraction
 
     def tree(self, space: Space, rate: Fraction, mechanism: str) -> Tree:
-        return Tree(
-            self.problem,
-            space,
-            mechanism=mechanism,
-            t=rate,
-            phi_int=self.contest.phi,
-            psi_int=self.contest.psi,
-            transform=self.contest.transform,
-        )
+        return Tree(self.problem, space, self.contest, mechanism=mechanism, t=rate)
 
 
 def study_paper(
@@ -422,8 +414,8 @@ def _selection_study(asked: Arguments) -> Any:
         )
     if not looks:
         prepared = [run.prepare(request, known, reader) for request in requests]
-        design = run.design_of(first, known)
-        space = run.space_of(first, design)
+        design = design_of(first, known)
+        space = space_of(first, design)
         is_listed(requests, space)
         moments = run.read_rows(first, design, reader).selecting
         paper = Studied(request=first, design=design, space=space, moments=moments, **drawn)
@@ -432,7 +424,7 @@ def _selection_study(asked: Arguments) -> Any:
     design = settled[0].context.trial
     for way in settled:
         way.refuses(reader.source.rows)
-    space, (moments,) = run.space_of(first, design), read_moments(reader, design)
+    space, (moments,) = space_of(first, design), read_moments(reader, design)
     studied = Studied(request=first, design=design, space=space, moments=moments, **drawn)
     return study_looks(studied, settled)
 

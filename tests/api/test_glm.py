@@ -304,6 +304,7 @@ def test_bounds_left_out_are_bought():
         ({"offset": "o", "family": "poisson", "exposure": "days"}, ArgumentError, "not both"),
         ({"shares": {"bounds": 0.2}}, ArgumentError, "does not need"),
         ({"shares": {"count": 0.2}}, ArgumentError, "bounds"),
+        ({"shares": 0.2}, ArgumentError, "must be a mapping"),
         ({"eps": -1}, ArgumentError, "eps"),
     ],
 )

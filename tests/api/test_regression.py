@@ -148,6 +148,7 @@ def test_undeclared_bounds_are_bought_from_their_share() -> None:
         ({"clip": 0}, "clip"),
         ({"shares": {"bounds": 0.5}}, "bounds"),
         ({"shares": {"radius": 0.5}}, "bounds"),
+        ({"shares": [0.5]}, "must be a mapping"),
         ({"neighbors": "swap"}, "neighbors"),
     ],
 )

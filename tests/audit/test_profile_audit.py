@@ -24,9 +24,9 @@ from dpreg.request import SelectionRequest
 from dpreg.selection import contest, run
 from dpreg.selection import contest as profile
 from dpreg.selection.draws import Enumerated
-from dpreg.selection.run import Preparation, design_of, prepare, space_of
+from dpreg.selection.run import Preparation, prepare
 from dpreg.selection.scoring.problem import Problem
-from dpreg.selection.space import Space
+from dpreg.selection.space import Space, design_of, space_of
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader
 

@@ -101,7 +101,7 @@ MUTANTS = {
         estimates, "_noise", ".eps\n", ".eps * 5\n", PRIVATE
     ),
     "delta spent twice with several rows a person": Mutant(
-        preparation, "_deltas", 'request.fit == "split" and one_row', 'request.fit == "split"',
+        preparation, "_divided", 'request.fit == "split" and one_row', 'request.fit == "split"',
         cell("select", "draws=40", K3), refused=True,
     ),
     "every column's bounds at the whole eps": Mutant(
@@ -149,7 +149,7 @@ MUTANTS = {
         "for part in prepared.draws[:1] * 3", cell("select", "draws=3"), refused=True,
     ),
     "the noisy count forgets contributions": Mutant(
-        estimates, "_counted", "k = part.protection.contributions", "k = 1",
+        estimates, "noisy_rows", "k = part.protection.contributions", "k = 1",
         cell("select", "sigma2='1/20'", ADD, K3),
     ),
     "PCPL's bound forgets contributions": Mutant(
@@ -160,7 +160,7 @@ MUTANTS = {
         estimates, "lower_bound", "part.protection", ONE, cell("select", "method='pcpl'", K3),
     ),
     "the tree at twice the rate": Mutant(
-        engine.Searched, "__init__", "t=effective_t(", "t=2 * effective_t(",
+        engine.Searched, "__init__", "rate = effective_t(", "rate = 2 * effective_t(",
         cell("select", "engine='tree'"), refused=True,
     ),
     "the tree at half the range": Mutant(
@@ -305,8 +305,8 @@ MUTANTS = {
         cell("aggregate", ADD, K3), refused=True,
     ),
     "noise fitted to another cost": Mutant(
-        vector_noise, "fit_noise", "scale, variance, eps, Fraction(0), bound)",
-        "scale / 2, variance, 2 * eps, Fraction(0), bound)", cell("mean"),
+        vector_noise, "fit_noise", "scale, variance, Budget(cost.eps), bound)",
+        "scale / 2, variance, Budget(2 * cost.eps), bound)", cell("mean"),
         refused=True,
     ),
     "a look drawn twice": Mutant(
@@ -362,7 +362,7 @@ MUTANTS = {
         estimates, "_noise", ".eps\n", ".eps * 5\n", COUNTED
     ),
     "a count of rows forgets contributions": Mutant(
-        estimates, "_counted", "k = part.protection.contributions", "k = 1",
+        estimates, "noisy_rows", "k = part.protection.contributions", "k = 1",
         cell("select", "method='auto'", ADD, K3),
     ),
     "both ways drawn from": Mutant(
@@ -407,8 +407,8 @@ context, "answered", "account.take(accounts[place])\n",
         cell("ols", "'objective'", REPLACE, K3), refused=True,
     ),
     "noise of half its scale": Mutant(
-        vector_noise, "fit_noise", "scale, variance, eps, Fraction(0), bound)",
-        "scale / 2, variance, eps, Fraction(0), bound)", cell("mean"),
+        vector_noise, "fit_noise", "scale, variance, Budget(cost.eps), bound)",
+        "scale / 2, variance, Budget(cost.eps), bound)", cell("mean"),
     ),
 }  # fmt: skip
 

@@ -47,15 +47,7 @@ def test_draws_follow_the_exact_law(
     monkeypatch.setattr(tree, "_LOOSE", loose)
     cell = CELLS[number]
     case = make_case(cell, seed=number)
-    sampler = Tree(
-        case.problem,
-        case.space,
-        mechanism=cell["mechanism"],
-        t=case.t,
-        phi_int=case.phi,
-        psi_int=case.psi,
-        transform=case.transform,
-    )
+    sampler = Tree(case.problem, case.space, case.contest, mechanism=cell["mechanism"], t=case.t)
     index = case.index()
     counts = np.zeros(len(case.models))
     bits = Bits(np.random.default_rng(number))
@@ -75,15 +67,7 @@ def test_both_engines_draw_alike(mechanism: str) -> None:
     range_ = int(1 / case.t) * 2
     eps = range_ * case.t
     t = effective_t(eps, range_, mechanism)
-    sampler = Tree(
-        case.problem,
-        case.space,
-        mechanism=mechanism,
-        t=t,
-        phi_int=case.phi,
-        psi_int=case.psi,
-        transform=case.transform,
-    )
+    sampler = Tree(case.problem, case.space, case.contest, mechanism=mechanism, t=t)
     index = case.index()
     ours, theirs = np.zeros(len(case.models)), np.zeros(len(case.models))
     for _ in range(DRAWS):

@@ -17,7 +17,7 @@ from dpreg.formula.design import build_design
 from dpreg.moments import read_moments
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.noise import DRAWN, OBJECTIVE, PARTS, SumsNoise
+from dpreg.privacy.noise import OBJECTIVE, PARTS, SumsNoise
 from dpreg.privacy.protection import Protection
 from dpreg.schema import Schema
 from dpreg.sources import as_source
@@ -129,7 +129,7 @@ def test_with_little_noise_it_is_the_two_minima_and_least_squares(neighbors):
 def test_cuts_widen_with_the_rows_and_the_budget():
     def cut(eps, count):
         account = account_of(eps)
-        part = account.line("coefficients", OBJECTIVE, Budget(eps), by=(DRAWN,))
+        part = account.line("coefficients", OBJECTIVE, Budget(eps))
         return few._cut(6, 2.7, count, part)
 
     found = [cut(eps, count) for eps, count in ((1, 100), (1, 1000), (1, 10**4), (4, 10**4))]
@@ -143,7 +143,7 @@ def test_a_row_gives_to_the_spread_what_it_alone_decides(monkeypatch):
     fitted(frame(400), account_of(4, seed=1), seen=seen)
     monkeypatch.setattr(SumsNoise, "released", lambda _, exact, part: sums.append(exact[0]) or [1])
     held, moved = seen[0], np.array([0.3, -2.0, 5.0, 0.4, -0.7])
-    part = account_of(1).line("spread", "discrete laplace", Budget(1), by=("laplace",))
+    part = account_of(1).line("spread", "discrete laplace", Budget(1))
 
     def spread(rows):
         one = dataclasses.replace(held, x=held.x[rows], y=held.y[rows])

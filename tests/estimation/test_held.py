@@ -26,7 +26,7 @@ from dpreg.estimation.objective import (
 from dpreg.formula.design import build_design
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.noise import DRAWN, OBJECTIVE, objective_noise
+from dpreg.privacy.noise import OBJECTIVE, objective_noise
 from dpreg.privacy.protection import Protection
 from dpreg.schema import Schema
 from dpreg.sources import as_source
@@ -200,7 +200,7 @@ def test_ball_arithmetic_decides_where_floats_cannot(monkeypatch):
 
 def _part(eps, who=None):
     account = Account(who or Protection("replace-one"), Budget(eps), np.random.default_rng(1))
-    part = account.line("coefficients", OBJECTIVE, Budget(eps), by=(DRAWN,))
+    part = account.line("coefficients", OBJECTIVE, Budget(eps))
     account.charge(None, "test")
     return account, part
 
@@ -233,7 +233,7 @@ def test_what_is_released_has_the_score_that_was_drawn():
     left = []
     for seed in range(300):
         account = Account(Protection("replace-one"), Budget(eps), np.random.default_rng(seed))
-        part = account.line("coefficients", OBJECTIVE, Budget(eps), by=(DRAWN,))
+        part = account.line("coefficients", OBJECTIVE, Budget(eps))
         account.charge(None, "test")
         t, penalty, scale = released_minimum(made, part, 3000)
         score = rows.T @ (weight * np.clip(e - rows @ t, -cut, cut))

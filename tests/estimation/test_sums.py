@@ -91,8 +91,8 @@ def test_noise_of_the_sum_as_the_docstring_says():
 def test_gaussian_noise_is_taken_where_it_is_less_and_delta_is_left_otherwise():
     assert planned(columns=1, delta=Fraction(1, 10**6))[1].mechanism == "laplace"
     _, many = planned(columns=30, delta=Fraction(1, 10**6))
-    assert (many.mechanism, many.delta) == ("gaussian", Fraction(1, 10**6))
-    assert planned(delta=Fraction(1, 10**6))[1].delta == 0
+    assert (many.mechanism, many.cost.delta) == ("gaussian", Fraction(1, 10**6))
+    assert planned(delta=Fraction(1, 10**6))[1].cost.delta == 0
     with pytest.raises(ArgumentError, match="delta"):
         planned(noise="gaussian")
 

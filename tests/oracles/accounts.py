@@ -100,7 +100,8 @@ def with_cost(function: Any) -> Any:
 def paid(noise: Any, rng: Any = None) -> Part:
     """Return a part of what fitted noise costs."""
     protection = noise.bound.protection
-    return bought(noise.eps, noise.delta, protection.neighbors, protection.contributions, rng)
+    cost = noise.cost
+    return bought(cost.eps, cost.delta, protection.neighbors, protection.contributions, rng)
 
 
 choose_rank = with_part(ranks.choose_rank)

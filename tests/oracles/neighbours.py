@@ -22,9 +22,9 @@ from dpreg.request import SelectionRequest
 from dpreg.schema import Schema
 from dpreg.selection import run
 from dpreg.selection.probabilities import log_probabilities
-from dpreg.selection.run import Preparation, design_of, prepare, space_of
+from dpreg.selection.run import Preparation, prepare
 from dpreg.selection.scoring.problem import Problem
-from dpreg.selection.space import Space
+from dpreg.selection.space import Space, design_of, space_of
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader
 

@@ -161,7 +161,7 @@ WATCHED = (
     Watched(aggregate, "window", ("values",)),
     Watched(aggregate, "draw_blocks", ("rows", "coins"), hidden=True),
     Watched(quantiles, "search_ranges"),
-    Watched(estimates, "_counted", ("rows",), lambda told, found: [(found, told["rows"])]),
+    Watched(estimates, "noisy_rows", ("rows",), lambda told, found: [(found, told["rows"])]),
     Watched(estimates, "noisy_residuals", ("problem", "moments")),
     Watched(estimates, "lower_bound", ("problem", "moments")),
     Watched(estimates, "private_sigma2", ("problem", "moments")),
@@ -263,7 +263,7 @@ class _Least:
 def told(value: Any) -> str:
     """Write an argument or a result, as far as it could hold a number."""
     if isinstance(value, Part):
-        return f"part({value.step}, {value.cost}, {value.protection})"
+        return f"part({value.line.step}, {value.cost}, {value.protection})"
     if value is None or isinstance(value, bool | int | float | str | Fraction | np.generic):
         return repr(value)
     if isinstance(value, np.ndarray):

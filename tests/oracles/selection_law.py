@@ -14,7 +14,8 @@ from oracles.scores import penalty_counts
 from scipy.stats import chi2
 
 from dpreg.moments import accumulate
-from dpreg.selection.contest import profile_scores
+from dpreg.privacy.protection import Protection, ScoreRange
+from dpreg.selection.contest import Contest, profile_scores
 from dpreg.selection.scoring.problem import Problem
 from dpreg.selection.space import Space
 
@@ -111,6 +112,12 @@ class Case:
     transform: object
     scores: np.ndarray
     models: np.ndarray
+
+    @property
+    def contest(self) -> Contest:
+        """What the tree compares; how far scores move is nothing to it."""
+        moved = ScoreRange(width=1, protection=Protection("replace-one"))
+        return Contest(moved, Fraction(1), self.transform, self.phi, self.psi)
 
     def index(self) -> dict[tuple[int, ...], int]:
         return {tuple(np.flatnonzero(m).tolist()): i for i, m in enumerate(self.models)}

@@ -131,7 +131,7 @@ def test_halves_compose_in_parallel():
     parts = [call.line(f"of {half}", "laplace", ONE, rows=half) for half in ("half 1", "half 2")]
     call.charge(None, "a call")
     for part in parts:
-        part.draw("laplace", BOUND, part.rows)
+        part.draw("laplace", BOUND, part.line.rows)
     assert call.table().total == ONE
 
 

@@ -214,7 +214,7 @@ def opened(noise, protection=None, strength=None, rng=None, rows="all"):
         line = account.joint("a look", "gaussian", account.budget, mu_squared=size, rows=rows)
         account.charge(None, "a test")
         return line.rest()
-    part = account.line("a look", "pure", Budget(size), by=PURE, rows=rows)
+    part = account.joint("a look", "pure", Budget(size), by=PURE, rows=rows).rest()
     account.charge(None, "a test")
     return part
 
@@ -236,7 +236,7 @@ def test_what_is_drawn_is_what_was_fitted(monkeypatch, name):
     part = opened(noise)
     line = part.line
     noise.draw(part)
-    assert all(one.drawn for one in line.parts)
+    assert all(one.state == "drawn from" for one in line.parts)
     wanted = []
     if noise.mechanism == "gaussian":  # a matrix of three columns has as many cells beside as on it
         wanted += [("gaussian", scale, 3) for scale in noise.information_scales]

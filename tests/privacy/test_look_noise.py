@@ -37,7 +37,7 @@ def test_a_draw_uses_its_part_and_has_its_sds(noise):
     size = MU_SQUARED if isinstance(noise, GaussianLook) else EPS
     part = look_of(size, noise.mechanism, rows="half 1")
     drawn = noise.draw(part, "half 1")
-    assert part.drawn
+    assert part.state == "drawn from"
     assert drawn == tuple(zip(*drawn, strict=True))
     assert all(type(cell) is int for row in drawn for cell in row)
     assert (np.array(drawn, dtype=float) != 0).tolist() == (noise.sd > 0).tolist()
@@ -66,7 +66,7 @@ def test_less_noise_than_was_charged_is_never_drawn(monkeypatch, noise):
         part = look_of(size, noise.mechanism, *whom)
         with pytest.raises(AccountError, match="a bound for replace-one, 1 row a person"):
             noise.draw(part)
-        assert not part.drawn
+        assert part.state == "handed out"
 
 
 PERSONS = {

@@ -15,10 +15,9 @@ from dpreg.privacy.gaussian import (
     LEAST_SCALE,
     analytic_ratio,
     discrete_sigma,
-    look_scale,
     looks_ratio,
-    weighted_scale,
 )
+from dpreg.privacy.look_noise import look_scale, weighted_scale
 
 EPS, DELTA, FLOOR = Fraction(1), Fraction("1e-3"), 24.0
 

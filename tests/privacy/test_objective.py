@@ -134,7 +134,7 @@ def test_the_release_adds_little_to_what_the_minimum_varies_by():
 
 def _part(noise, eps):
     account = Account(noise.protection, Budget(eps))
-    part = account.line("minimum", OBJECTIVE, Budget(eps), by=("l2-norm",))
+    part = account.line("minimum", OBJECTIVE, Budget(eps))
     account.charge(None, "test")
     return account, part
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpreg.privacy.mechanisms.choice import MECHANISMS, choose
-from dpreg.privacy.seeded import NOT_PRIVATE, generator
+from dpreg.privacy.seeded import NOT_PRIVATE
 
 
 def test_the_stamp_says_what_it_must():
@@ -16,13 +16,9 @@ def test_a_seed_repeats_the_draws(mechanism):
     scores = np.arange(50, dtype=np.int64)
 
     def draws():
-        rng = generator(7)
+        rng = np.random.default_rng(7)
         arguments = {"eps": Fraction(1), "score_range": 20, "mechanism": mechanism, "rng": rng}
         return [choose(scores, **arguments) for _ in range(20)]
 
     assert draws() == draws()
     assert len(set(draws())) > 1
-
-
-def test_no_seed_means_private_noise():
-    assert generator(None) is None

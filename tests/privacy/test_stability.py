@@ -49,7 +49,7 @@ def test_scores_are_drawn_by_a_bound_for_the_calls_own_neighbours(proved, protec
     part = bought(1, 0, protects.neighbors, protects.contributions)
     with pytest.raises(AccountError, match="with a bound for"):
         draw_index(SCORES, score_range(ONE, proved), part, mechanism)
-    assert not part.drawn
+    assert part.state == "handed out"
     assert draw_index(SCORES, score_range(ONE, protects), part, mechanism) in (0, 1, 2)
 
 
@@ -59,7 +59,7 @@ def test_numbers_are_drawn_by_a_bound_for_the_calls_own_neighbours(proved, mecha
     cost = Budget(1, "1e-6")
     noise = fit_noise(mechanism, count_change(proved), cells=3, cost=cost)
     with pytest.raises(AccountError, match="with a bound for"):
-        noise.draw(3, bought(noise.eps, noise.delta))
+        noise.draw(3, bought(noise.cost.eps, noise.cost.delta))
 
 
 def test_a_bound_in_the_units_of_one_mechanism_serves_no_other():
@@ -201,7 +201,7 @@ PROVERS = {
         "estimation/histogram.py:count_change",
         "privacy/noise.py:_fitted",
         "selection/contest.py:residual_change",
-        "selection/draws.py:_counted",
+        "selection/draws.py:noisy_rows",
     },
     "Stability": {
         "estimation/gram.py:_gaussian_plan",

@@ -20,7 +20,7 @@ def test_the_scale_is_never_below_what_privacy_needs(eps):
     noise = fitted(eps=eps)
     assert Fraction(noise.scale) * Fraction(eps) >= 3
     assert noise.scale == pytest.approx(3 / float(Fraction(eps)))
-    assert noise.delta == 0
+    assert noise.cost.delta == 0
     noise.draw(4, paid(noise))
 
 
@@ -35,7 +35,7 @@ def test_draws_have_the_stated_variance(mechanism, delta, seeded):
 
 
 def test_gaussian_noise_costs_delta():
-    assert fitted("gaussian", delta="1e-6").delta == Fraction(1, 10**6)
+    assert fitted("gaussian", delta="1e-6").cost.delta == Fraction(1, 10**6)
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
@@ -53,7 +53,7 @@ def test_noise_beyond_all_measure_is_refused_and_not_an_overflow(change):
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_a_huge_eps_leaves_no_noise_and_overflows_nowhere(mechanism):
     noise = fitted(mechanism, "1e390", "1e-6", l1=2**42, l2_squared=2**84)
-    assert noise.eps == 10**390
+    assert noise.cost.eps == 10**390
     assert np.isfinite([noise.scale, noise.variance]).all()
     assert max(map(abs, noise.draw(20, paid(noise)))) < 2**20
 

@@ -36,7 +36,7 @@ def costs(preparation):
     single = (parts.radius, parts.sigma2, parts.count, parts.profile)
     listed = [*parts.bounds.values(), *(one for one in single if one), *parts.draws]
     listed += [parts.fit] if parts.fit else []
-    return [(one.step, one.cost.eps, one.cost.delta, one.rows) for one in listed]
+    return [(one.line.step, one.cost.eps, one.cost.delta, one.line.rows) for one in listed]
 
 
 def test_a_plain_call_buys_the_selection_alone():

@@ -16,8 +16,9 @@ from dpreg.schema import Schema
 from dpreg.selection import run
 from dpreg.selection.draws import RADII, block_norms, radius_blocks
 from dpreg.selection.probabilities import selection_probabilities
-from dpreg.selection.run import design_of, prepare, space_of
+from dpreg.selection.run import prepare
 from dpreg.selection.scoring.problem import Problem
+from dpreg.selection.space import design_of, space_of
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader
 

@@ -16,7 +16,8 @@ from dpreg.schema import Schema
 from dpreg.selection import run
 from dpreg.selection.contest import Contest
 from dpreg.selection.probabilities import useless_term_penalty
-from dpreg.selection.run import design_of, prepare, space_of
+from dpreg.selection.run import prepare
+from dpreg.selection.space import design_of, space_of
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader
 
@@ -108,7 +109,7 @@ def test_a_noisy_count_stands_for_n_under_add_remove() -> None:
     tuning = call.tune(call.read())
     assert tuning.rows == pytest.approx(ROWS / 2, abs=3)
     assert call.preparation.count is not None
-    assert call.preparation.count.drawn
+    assert call.preparation.count.state == "drawn from"
 
 
 @pytest.mark.parametrize(
@@ -124,7 +125,7 @@ def test_radius_and_variance_are_bought_where_they_are_wanted(
     assert tuning.sigma2 is not None
     assert tuning.rows == pytest.approx(ROWS, abs=1)
     assert call.preparation.radius is not None
-    assert call.preparation.radius.drawn
+    assert call.preparation.radius.state == "drawn from"
 
 
 @pytest.mark.parametrize("clip", ["1", "0.5"])
@@ -164,7 +165,7 @@ def test_a_model_is_drawn_for_each_part(engine: str) -> None:
     rows = call.read()
     made = run.select(call.preparation, call.tune(rows), call.space, rows.selecting)
     assert made.models == ((0,),) * 3
-    assert all(part.drawn for part in call.preparation.draws)
+    assert all(part.state == "drawn from" for part in call.preparation.draws)
     assert (made.phi, made.psi) == (1, 0)
 
 
@@ -173,5 +174,5 @@ def test_pcpl_buys_its_bound_and_pcls_none() -> None:
     rows = call.read()
     run.select(call.preparation, call.tune(rows), call.space, rows.selecting)
     assert call.preparation.profile is not None
-    assert call.preparation.profile.drawn
+    assert call.preparation.profile.state == "drawn from"
     assert Call().preparation.profile is None

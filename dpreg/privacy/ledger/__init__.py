@@ -7,6 +7,6 @@ how it is tied to those before, and the statements; `sqlite` and `postgres` are 
 
 from dpreg.privacy.ledger.book import Verified
 from dpreg.privacy.ledger.chain import Caps, Entry
-from dpreg.privacy.ledger.handle import Ledger, charge
+from dpreg.privacy.ledger.handle import Ledger
 
-__all__ = ["Caps", "Entry", "Ledger", "Verified", "charge"]
+__all__ = ["Caps", "Entry", "Ledger", "Verified"]

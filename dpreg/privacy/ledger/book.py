@@ -146,14 +146,23 @@ def fitting(
         before = NOTHING if line is None else line.in_period
         told = f"of the {{cap}} for {period} is left"
         current = _after(caps.period, before, request, told)
-    when = now.isoformat(timespec="seconds")
-    names = (request.token, request.what, when, request.unit, request.analyst, period)
-    return Line.made(
-        1 if last is None else last.number + 1,
-        (*names, unit or request.unit),
-        (request.cost, spent, mine, current),
-        facts.genesis.digest if last is None else last.digest,
+    before_it = facts.genesis if last is None else last.position
+    line = Line(
+        number=before_it.number + 1,
+        token=request.token,
+        what=request.what,
+        when=now.isoformat(timespec="seconds"),
+        unit=request.unit,
+        analyst=request.analyst,
+        period=period,
+        account_unit=unit or request.unit,
+        cost=request.cost,
+        spent=spent,
+        by_analyst=mine,
+        in_period=current,
+        previous=before_it.digest,
     )
+    return line.sealed()
 
 
 def check_seen(run: Run, last: Line | None, seen: Position, facts: Facts) -> None:
@@ -252,10 +261,10 @@ def check_home(run: Run, facts: Facts, home: str, since: str) -> None:
 
     `since` is the witness's first number, "" without a witness.
     """
-    identity, settled = store.settled(run)
-    if identity != facts.identity:
+    found = store.facts(run)
+    if found.identity != facts.identity:
         raise LedgerError("this is another ledger than was opened here: nothing was charged")
-    place, _, kept = settled.partition(WITNESSED)
+    place, _, kept = found.home.partition(WITNESSED)
     if place != home:
         raise LedgerError(
             "this ledger is a copy, or was moved or restored from one: two copies would spend "
@@ -432,7 +441,7 @@ class Book:
             if watch is not None:
                 lost = watch.seen and not holds(run, last, watch.seen, self.facts)
                 what += f", given up what its witness saw, {watch.seen}" if lost else ", witnessed"
-            elif WITNESSED in store.settled(run)[1]:
+            elif WITNESSED in store.facts(run).home:
                 what += ", no longer witnessed"
             request = Request.made(NOTHING, f"{what}: {reason}", "", "")
             now = self.database.now(run)

@@ -24,7 +24,7 @@ import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any, ClassVar, Final, Protocol
@@ -168,10 +168,6 @@ class Caps:
         period = Budget.from_dict(told["period"]) if "period" in told else None
         return cls(Budget.from_dict(told["total"]), analyst, period, told.get("every", "month"))
 
-    def genesis(self, identity: str) -> Position:
-        """Return the head of a ledger with these caps and without a line."""
-        return Position(0, _digest(["dpreg ledger", identity, self.to_dict()]))
-
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -186,9 +182,9 @@ class Line:
     what, when, unit, analyst, period : str
     account_unit : str
         The unit that the account keeps to from here on; "" while no entry has named one.
-    amounts : tuple of 8 str
-        Exact eps and delta of the cost, and of all charges of the account, of the analyst and of
-        the period, this one included.
+    cost : Budget
+    spent, by_analyst, in_period : Budget
+        All charges of the account, of the analyst and of the period, this one included.
     previous, digest : str
         The hashes of the line before and of this one.
     """
@@ -201,22 +197,12 @@ class Line:
     analyst: str
     period: str
     account_unit: str
-    amounts: tuple[str, ...]
+    cost: Budget
+    spent: Budget
+    by_analyst: Budget
+    in_period: Budget
     previous: str
-    digest: str
-
-    @classmethod
-    def made(
-        cls,
-        number: int,
-        names: tuple[str, str, str, str, str, str, str],
-        amounts: tuple[Budget, Budget, Budget, Budget],
-        previous: str,
-    ) -> Line:
-        """Make a new line: `names` from `token` to `account_unit`, `amounts` as budgets."""
-        texts = tuple(fraction_text(part) for one in amounts for part in (one.eps, one.delta))
-        digest = _digest([number, *names, *texts, previous])
-        return cls(number, *names, texts, previous, digest)
+    digest: str = ""
 
     @classmethod
     def read(cls, row: tuple[Any, ...]) -> Line:
@@ -228,38 +214,24 @@ class Line:
             )
         number, token, what, when, unit, analyst, period, account, *amounts, previous = cells
         names = (token, what, when, unit, analyst, period, account)
-        return cls(number, *names, tuple(amounts), previous, digest)
-
-    def row(self) -> tuple[str | int, ...]:
-        """Return the line as it stands in the table."""
-        named = (self.what, self.when, self.unit, self.analyst, self.period, self.account_unit)
-        return (self.number, self.token, *named, *self.amounts, self.previous, self.digest)
-
-    @property
-    def cost(self) -> Budget:
-        """What was charged."""
-        return self._budget(0)
-
-    @property
-    def spent(self) -> Budget:
-        """All charges of the account."""
-        return self._budget(2)
-
-    @property
-    def by_analyst(self) -> Budget:
-        """All charges of the analyst."""
-        return self._budget(4)
-
-    @property
-    def in_period(self) -> Budget:
-        """All charges of the period."""
-        return self._budget(6)
-
-    def _budget(self, place: int) -> Budget:
         try:
-            return Budget(*map(_fraction_of, self.amounts[place : place + 2]))
+            parts = [_fraction_of(text) for text in amounts]
+            cost, spent, mine, current = map(Budget, parts[::2], parts[1::2])
         except (ValueError, TypeError, ZeroDivisionError, AttributeError):
-            raise LedgerError(f"entry {self.number} of the ledger is damaged") from None
+            raise LedgerError(f"entry {number} of the ledger is damaged") from None
+        return cls(number, *names, cost, spent, mine, current, previous, digest)
+
+    def sealed(self) -> Line:
+        """Return a new line with its hash."""
+        return replace(self, digest=_digest(self.cells))
+
+    @property
+    def cells(self) -> list[str | int]:
+        """The line as it stands in the table, before its hash."""
+        sums = (self.cost, self.spent, self.by_analyst, self.in_period)
+        texts = [fraction_text(part) for one in sums for part in (one.eps, one.delta)]
+        named = (self.token, self.what, self.when, self.unit, self.analyst, self.period)
+        return [self.number, *named, self.account_unit, *texts, self.previous]
 
     @property
     def position(self) -> Position:
@@ -410,7 +382,7 @@ class Database:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What holds for a ledger as long as it lives, and where it was made."""
+    """What holds for a ledger as long as it lives, and where it lies."""
 
     identity: str
     caps: Caps
@@ -419,7 +391,7 @@ class Facts:
     @property
     def genesis(self) -> Position:
         """The head before the first line."""
-        return self.caps.genesis(self.identity)
+        return Position(0, _digest(["dpreg ledger", self.identity, self.caps.to_dict()]))
 
 
 def create(run: Run, caps: Caps, home: str) -> None:
@@ -433,9 +405,10 @@ def create(run: Run, caps: Caps, home: str) -> None:
 
 def facts(run: Run) -> Facts:
     """Read what holds for the ledger, and see that the first line rests on it."""
-    version, identity, caps, home = _only(
-        run("SELECT format, identity, caps, home FROM dpreg_ledger")
-    )
+    rows = run("SELECT format, identity, caps, home FROM dpreg_ledger")
+    if len(rows) != 1:
+        raise LedgerError("the ledger is damaged: its caps are missing")
+    version, identity, caps, home = rows[0]
     if version != FORMAT:
         raise LedgerError(
             f"the ledger is in format {version} and this dpreg knows {FORMAT}: use a newer dpreg"
@@ -448,18 +421,6 @@ def facts(run: Run) -> Facts:
     if first and Line.read(first[0]).previous != found.genesis.digest:
         raise LedgerError("the ledger's caps have been edited: its first entry rests on others")
     return found
-
-
-def _only(rows: list[tuple[Any, ...]]) -> tuple[Any, ...]:
-    if len(rows) != 1:
-        raise LedgerError("the ledger is damaged: its caps are missing")
-    return rows[0]
-
-
-def settled(run: Run) -> tuple[str, str]:
-    """Return the account's identity, and where it lies."""
-    identity, home = _only(run("SELECT identity, home FROM dpreg_ledger"))
-    return identity, home
 
 
 def move(run: Run, home: str) -> None:
@@ -497,4 +458,4 @@ def lines(run: Run, size: int = 1000) -> Iterator[Line]:
 
 def write(run: Run, line: Line) -> None:
     """Add a line."""
-    run(_INSERT, line.row())
+    run(_INSERT, (*line.cells, line.digest))

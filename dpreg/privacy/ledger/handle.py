@@ -15,8 +15,6 @@ A call charges deep inside, and its result is made elsewhere. Whoever wants to k
 around the call: the charge that happens inside it, in the same thread, is noted there. Where one
 `kept` is inside another, both note it.
 
-How a public call charges its ledger.
-
 What a call would charge: it is run up to its charge, and not a step further.
 
 A public call settles everything that can be refused from public facts, then charges, then reads
@@ -139,12 +137,6 @@ def unnoted() -> Iterator[None]:
         yield
     finally:
         _open.reset(before)
-
-
-def note(facts: Facts, line: Line) -> None:
-    """Write down a charge, if somebody wants to know."""
-    for receipt in _open.get():
-        receipt.append((facts, line))
 
 
 TIMEOUT: Final = 30.0
@@ -330,7 +322,8 @@ class Ledger:
         line = self._book.charge(self._seen, request, self._deadline())
         self._saw(line)
         _log.info("charged %s for %s: entry %d", budget, line.what, line.number)
-        note(self._book.facts, line)
+        for receipt in _open.get():
+            receipt.append((self._book.facts, line))
         return line.entry
 
     def check(self, budget: Budget, what: str, unit: str = "") -> None:
@@ -457,25 +450,6 @@ def _again(
     path: str, analyst: str | None, witness: Place | None, read_only: bool, timeout: float
 ) -> Ledger:
     return Ledger.open(path, analyst=analyst, witness=witness, read_only=read_only, timeout=timeout)
-
-
-def charge(
-    ledger: Ledger | None,
-    budget: Budget,
-    what: str,
-    unit: str,
-    analyst: str | None = None,
-) -> None:
-    """Charge the ledger of a public call, if it has one, naming whom the charge protects."""
-    if ledger is None:
-        if analyst is not None:
-            raise ArgumentError("analyst says whose account is charged: give a ledger, too.")
-        return
-    if not isinstance(ledger, Ledger):
-        raise ArgumentError(
-            f"budget must be a Ledger, such as Ledger(1); got {type(ledger).__name__}."
-        )
-    ledger.charge(budget, what, unit, analyst=analyst)
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,16 +47,14 @@ def transaction(
     with as_ledger_errors(role):
         _retry(connection, "PRAGMA synchronous = EXTRA", deadline)  # which reads the file, too
         _retry(connection, begin, deadline)
-    try:
-        with as_ledger_errors(role):
+        try:
             _retry(connection, "SELECT count(*) FROM sqlite_master", deadline)  # now it has begun
-        yield run
-        with as_ledger_errors(role):
+            yield run
             _retry(connection, "COMMIT", deadline)
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
 
 
 def _retry(connection: sqlite3.Connection, statement: str, deadline: float) -> None:

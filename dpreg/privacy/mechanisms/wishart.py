@@ -68,18 +68,13 @@ def wishart_noise(
         return [roots[i] * roots[j] * both[i, j] for i in range(size) for j in range(i, size)]
 
     if rng is not None:
-        return _symmetric(_seeded(scales, half // size, rng)[np.triu_indices(size)].tolist(), size)
+        root = np.sqrt(np.array([float(scale) for scale in scales]))
+        left, right = rng.standard_normal((2, half // size, size))
+        product = left.T @ right
+        floored = np.floor(np.outer(root, root) * (product + product.T))
+        return _symmetric(floored[np.triu_indices(size)].tolist(), size)
     bits = SPARE_BITS + max(scales).bit_length()
     return _symmetric(floors(values, 2 * half, bits=bits, source=source), size)
-
-
-def _seeded(scales: Sequence[int], nu: int, rng: Generator) -> np.ndarray:
-    """Draw the floors in floats: **not private**."""
-    root = np.sqrt(np.array([float(scale) for scale in scales]))
-    left, right = rng.standard_normal((2, nu, len(root)))
-    product = left.T @ right
-    noise: np.ndarray = np.floor(np.outer(root, root) * (product + product.T))
-    return noise
 
 
 def _symmetric(values: Sequence[float], size: int) -> Symmetric:

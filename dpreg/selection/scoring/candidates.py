@@ -39,16 +39,13 @@ class Candidates:
     ----------
     beta : (K, P) float64
         Finite; zero outside the set of columns.
-    active : (K, P) bool
-        Columns with a coefficient.
     signs : (K, P) float64
-        Signs of the active columns, zero elsewhere.
+        Signs of the active columns, those with a coefficient; zero elsewhere.
     binding : (K,) bool
         Whether the candidate was sought on the ball's surface.
     """
 
     beta: Floats
-    active: Bools
     signs: Floats
     binding: Bools
 
@@ -67,7 +64,7 @@ def solve(gram: Floats, cross: Floats, rho: float, columns: Bools) -> Candidates
             beta[binding], signs[binding] = _on_surface(
                 gram, cross, rho, columns[binding], beta[binding]
             )
-        return Candidates(tidy(beta, rho), signs != 0.0, signs, binding)
+        return Candidates(tidy(beta, rho), signs, binding)
 
 
 def _on_surface(
@@ -161,7 +158,7 @@ def vertex_signs(found: Candidates, row: int) -> list[tuple[int, int]]:
 
     On the surface these are its active columns; inside, one of them with both signs as well.
     """
-    active = np.flatnonzero(found.active[row])
+    active = np.flatnonzero(found.signs[row])
     vertices = [(int(j), int(found.signs[row, j])) for j in active]
     if vertices and not found.binding[row]:
         j = int(active[np.argmax(np.abs(found.beta[row, active]))])

@@ -283,7 +283,6 @@ class Problem:
     def __init__(self, moments: Moments, rho: Fraction) -> None:
         self.group = moments.group
         self.rho = rho
-        self.rho_float = float(rho)
         self.grid = score_grid(rho)
         self.width = moments.size - 1
         self._gram = [list(row[:-1]) for row in moments.cells[:-1]]
@@ -307,8 +306,12 @@ class Problem:
         scores = np.zeros(len(columns), dtype=np.int64)
         for start in range(0, len(columns), _BATCH):
             batch = columns[start : start + _BATCH]
-            found = self.constrained(batch)
-            some, sure = self._certified(found.beta, batch)
+            found = solve(self._floats.gram, self._floats.cross, float(self.rho), batch)
+            lower, upper = self._floats.interval(found.beta, batch)
+            low = np.maximum(np.floor(lower * self._per_unit), LEAST_SCORE)
+            high = np.maximum(np.floor(upper * self._per_unit), LEAST_SCORE)
+            sure: Bools = low == high
+            some = np.where(sure, high, 0.0).astype(np.int64)
             for row in np.flatnonzero(~sure).tolist():
                 some[row] = self._exact(batch[row], found, row)
             scores[start : start + _BATCH] = some
@@ -317,17 +320,6 @@ class Problem:
     def score_one(self, columns: Sequence[int]) -> int:
         """Return q(M) of the model of these z columns."""
         return int(self.scores(np.isin(np.arange(self.width), columns)[None])[0])
-
-    def constrained(self, columns: Bools) -> Candidates:
-        """Return float64 minimisers (stored units), uncertified, for each row of `columns`."""
-        return solve(self._floats.gram, self._floats.cross, self.rho_float, columns)
-
-    def _certified(self, beta: Floats, columns: Bools) -> tuple[Ints, Bools]:
-        lower, upper = self._floats.interval(beta, columns)
-        low, high = np.floor(lower * self._per_unit), np.floor(upper * self._per_unit)
-        low, high = np.maximum(low, LEAST_SCORE), np.maximum(high, LEAST_SCORE)
-        sure: Bools = low == high
-        return np.where(sure, high, 0.0).astype(np.int64), sure
 
     def _exact(self, columns: Bools, found: Candidates, row: int) -> int:
         members = np.flatnonzero(columns).tolist()

@@ -125,8 +125,7 @@ class Counts:
         self.masks = tuple(
             sum(1 << u for u, price in enumerate(prices) if price == of) for of in self.prices
         )
-        most = self.units if space.max_units is None else space.max_units
-        self.limit = min(most, self.units)
+        self.limit = space.limit
         self.needs = [0] * self.units
         self.needed_by = [0] * self.units
         for unit, needs in enumerate(space.requires):
@@ -163,11 +162,15 @@ class Counts:
 
     def size(self, cell: Cell) -> int:
         """Return N, the exact number of models in the cell."""
+        return self._count(*self._left(cell))
+
+    def _left(self, cell: Cell) -> tuple[Vector, Vector, Vector, int]:
+        """Return what is left to choose: free units of each class, least, most, and most in all."""
         inside = tuple((cell.inside & mask).bit_count() for mask in self.masks)
         free = tuple((cell.free & mask).bit_count() for mask in self.masks)
         lo = tuple(a - i for a, i in zip(cell.lo, inside, strict=True))
         hi = tuple(b - i for b, i in zip(cell.hi, inside, strict=True))
-        return self._count(free, lo, hi, self.limit - sum(inside))
+        return free, lo, hi, self.limit - sum(inside)
 
     def _count(self, free: Vector, lo: Vector, hi: Vector, most: int) -> int:
         if any(a > b for a, b in zip(lo, hi, strict=True)):
@@ -197,13 +200,9 @@ class Counts:
         if len(self.masks) == 1 and cell.hi[0] - cell.lo[0] == cell.free.bit_count():
             return cell.inside | (bits.word(self.units) & cell.free)
         model = cell.inside
-        inside = [(cell.inside & mask).bit_count() for mask in self.masks]
-        groups = [members(cell.free & mask) for mask in self.masks]
-        free = tuple(len(group) for group in groups)
-        lo = tuple(a - i for a, i in zip(cell.lo, inside, strict=True))
-        hi = tuple(b - i for b, i in zip(cell.hi, inside, strict=True))
-        most = self.limit - sum(inside)
-        for c, group in enumerate(groups):
+        free, lo, hi, most = self._left(cell)
+        for c, mask in enumerate(self.masks):
+            group = members(cell.free & mask)
             left = bits.below(self._count(free[c:], lo[c:], hi[c:], most))
             k = self._number(free[c:], lo[c:], hi[c:], most, left)
             model |= _mask(group[bits.choose(free[c], k)], self.units)
@@ -317,10 +316,9 @@ class Weights(Counts):
         self._a = np.clip(np.rint(share * 2.0**_BITS), 1, 2**_BITS - 1).astype(np.uint64)
         self.a = [int(a) for a in self._a]
         self.b = [2**_BITS - a for a in self.a]
-        log_a = np.array([math.log(a) for a in self.a])
+        self._log_a = np.array([math.log(a) for a in self.a])
         self._log_b = np.array([math.log(b) for b in self.b])
-        self._inside = log_a + charge
-        self._log_a = log_a
+        self._inside = self._log_a + charge
         self._weighed: dict[int, int] = {}
         self._all = (1 << self.units) - 1
 
@@ -330,10 +328,14 @@ class Weights(Counts):
 
     def size(self, cell: Cell) -> int:
         """Return the sum of the weights of the models in the cell."""
-        out = self._all & ~(cell.inside | cell.free)
-        decided: int = math.prod([self.a[u] for u in members(cell.inside).tolist()])
-        decided *= math.prod([self.b[u] for u in members(out).tolist()])
+        inside, out = self._decided(cell)
+        decided: int = math.prod([self.a[u] for u in inside.tolist()])
+        decided *= math.prod([self.b[u] for u in out.tolist()])
         return decided << (_BITS * cell.free.bit_count())
+
+    def _decided(self, cell: Cell) -> tuple[Places, Places]:
+        """Return the units in every model of the cell, and those in none."""
+        return members(cell.inside), members(self._all & ~(cell.inside | cell.free))
 
     def weight(self, model: int) -> int:
         """Return the weight of a model."""
@@ -361,8 +363,8 @@ class Weights(Counts):
         rate : float
             t / g.
         """
-        inside, free = members(cell.inside), members(cell.free)
-        out = members(self._all & ~(cell.inside | cell.free))
+        inside, out = self._decided(cell)
+        free = members(cell.free)
         fixed = float(self._inside[inside].sum() + self._log_b[out].sum())
         loose = np.minimum(self._inside[free], self._log_b[free] + rate * weight[free])
         main = rate * bound
@@ -371,8 +373,8 @@ class Weights(Counts):
 
     def heaviest(self, cell: Cell) -> Heaviest:
         """Return the list of the cell's models by falling weight."""
-        inside, free = members(cell.inside), members(cell.free)
-        out = members(self._all & ~(cell.inside | cell.free))
+        inside, out = self._decided(cell)
+        free = members(cell.free)
         a, b = self._log_a[free], self._log_b[free]
         top = float(self._log_a[inside].sum() + self._log_b[out].sum())
         top += float(np.maximum(a, b).sum())

@@ -149,13 +149,11 @@ class Arrival:
                 self._set()
 
     def _set(self) -> None:
-        step = self._exponential() / self._count
+        exponent = -self._length - 1
+        uniform = arb((2 * self._word + 1, exponent), (1, exponent))
+        step = -uniform.log() / self._count
         self.ball = step if self._cap is None else self._cap.ball + step
         self.noise = self._law(self.ball)
-
-    def _exponential(self) -> arb:
-        exponent = -self._length - 1
-        return -arb((2 * self._word + 1, exponent), (1, exponent)).log()
 
     def _extend(self, length: int, bits: Bits) -> None:
         more = length - self._length

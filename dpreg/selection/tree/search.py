@@ -88,7 +88,6 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
@@ -96,8 +95,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from flint import arb, ctx, fmpq, fmpz
 
-from dpreg.arrays import Ints
 from dpreg.running import bar
+from dpreg.selection.contest import Contest
 from dpreg.selection.space import Space
 from dpreg.selection.tree.bounds import Bounds, State
 from dpreg.selection.tree.counts import Cell, Counts, Heaviest, Weights, excess, members
@@ -232,11 +231,6 @@ class Search:
         """Whether a node's leaf is all it holds."""
         return node.size == 1 if self.weights is None else node.cell.free == 0
 
-    def must_leave_out(self, cell: Cell) -> int:
-        """Return how many of the free units every model of the cell lacks, at least."""
-        most = min(sum(cell.hi), self.counts.limit)
-        return max(cell.inside.bit_count() + cell.free.bit_count() - most, 0)
-
     def place(self, node: Node) -> None:
         """Bound a node and put it on the heap."""
         self.nodes += 1
@@ -245,9 +239,9 @@ class Search:
 
     def rate_node(self, node: Node) -> None:
         """Raise a node's bounds on F and S, or its level, to the best that is known of it."""
-        views = zip(node.state.views, node.extra, strict=True)
+        cell, views = node.cell, zip(node.state.views, node.extra, strict=True)
         if self.weights is not None:
-            grid, cell = self.tree.grid, node.cell
+            grid = self.tree.grid
             for view, extra in views:
                 bound = view.bound + extra - grid
                 level = self.weights.level(cell, bound, view.weight, self.nats)
@@ -257,10 +251,11 @@ class Search:
                     node.heaviest = self.weights.heaviest(cell)
                 node.most = node.heaviest.most(node.gone)
             return
-        more = self.must_leave_out(node.cell)
+        most = min(sum(cell.hi), self.counts.limit)
+        more = max(cell.inside.bit_count() + cell.free.bit_count() - most, 0)  # free, but left out
         bound = max(view.bound + extra + float(view.reserve[more]) for view, extra in views)
         node.bound = max(node.bound, bound - abs(bound) * _SLACK, self.bounds.floor)
-        node.score = self.tree.least_score(node.bound, self.counts.penalty(node.cell.lo))
+        node.score = self.tree.least_score(node.bound, self.counts.penalty(cell.lo))
 
     def run(self) -> TreeDraw:
         """Take items until the best value found is at least every bound left."""
@@ -437,8 +432,6 @@ class Search:
         self.place(made)
 
 
-Transform = Callable[[Ints], Ints]
-
 _LOOSE: Final = 8.0
 _PROBES: Final = 7
 _NOISE: Final = {"exponential": gumbel_noise, "permute-and-flip": exponential_noise}
@@ -453,33 +446,23 @@ class Tree:
         Canonical integer scores of models for given exact moments.
     space : Space
         Units, keep, limits and hierarchy.
+    contest : Contest
+        T, and the price of a column and of a unit outside keep, which are not negative.
     mechanism : {"exponential", "permute-and-flip"}
     t : Fraction
         Rate per integer unit of score, positive.
-    phi_int, psi_int : int
-        Price of a column and of a unit outside keep, in integer units of score; not negative.
-    transform : callable, optional
-        T, non-decreasing, int64 array to int64 array; None is the identity.
     """
 
     def __init__(
-        self,
-        problem: Problem,
-        space: Space,
-        *,
-        mechanism: str,
-        t: Fraction,
-        phi_int: int = 0,
-        psi_int: int = 0,
-        transform: Transform | None = None,
+        self, problem: Problem, space: Space, contest: Contest, *, mechanism: str, t: Fraction
     ) -> None:
         self.problem = problem
         self.space = space
         self.mechanism = mechanism
         self.noise = _NOISE[mechanism]
         self.t = t
-        self.transform = transform
-        self.counts = counts = Counts(space, phi_int, psi_int)
+        self.transform = contest.transform
+        self.counts = counts = Counts(space, contest.phi, contest.psi)
         self.root = self.counts.root()
         gram, cross = problem.moments()
         self.grid = float(problem.grid)
@@ -490,9 +473,9 @@ class Tree:
         self.nats = float(t) * rise / span
         # About one nat is worth a constrained fit. (Speed alone: no bound's truth depends on it.)
         self.bounds.unit = 1.0 / self.nats if self.nats else math.inf
-        if transform is None and counts.limit == counts.units and counts.units:
+        if self.transform is None and counts.limit == counts.units and counts.units:
             worth = self.nats * self.bounds.state(0).views[-1].weight
-            weights = Weights(space, phi_int, psi_int, worth, float(t))
+            weights = Weights(space, contest.phi, contest.psi, worth, float(t))
             if self._looseness(weights) <= _LOOSE:
                 self.counts = weights
                 self.root = weights.root()

@@ -174,7 +174,7 @@ def test_candidates_carry_no_weight(spread, monkeypatch):
     def rubbish(gram, cross, rho, columns):
         found = solve(gram, cross, rho, columns)
         noise = spread * np.random.default_rng(0).normal(size=found.beta.shape)
-        return type(found)(found.beta * noise * columns, found.active, -found.signs, ~found.binding)
+        return type(found)(found.beta * noise * columns, -found.signs, ~found.binding)
 
     solve = scores.solve
     monkeypatch.setattr(scores, "solve", rubbish)

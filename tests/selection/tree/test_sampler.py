@@ -45,15 +45,7 @@ def always_weights(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def sampler(case: Case, mechanism: str) -> Tree:
-    return Tree(
-        case.problem,
-        case.space,
-        mechanism=mechanism,
-        t=case.t,
-        phi_int=case.phi,
-        psi_int=case.psi,
-        transform=case.transform,
-    )
+    return Tree(case.problem, case.space, case.contest, mechanism=mechanism, t=case.t)
 
 
 def p_value(case: Case, mechanism: str, draws: int, seed: int) -> float:
@@ -391,14 +383,9 @@ def test_a_node_weighs_what_its_models_weigh_that_are_not_gone(mechanism, strata
 def test_seeded_draws_repeat_and_report_their_work() -> None:
     case = make_case(PLAIN, seed=1)
     found = [
-        Tree(
-            case.problem,
-            case.space,
-            mechanism="exponential",
-            t=case.t,
-            phi_int=case.phi,
-            psi_int=case.psi,
-        ).draw(Bits(np.random.default_rng(4)))
+        Tree(case.problem, case.space, case.contest, mechanism="exponential", t=case.t).draw(
+            Bits(np.random.default_rng(4))
+        )
         for _ in range(2)
     ]
     assert found[0] == found[1]
@@ -409,7 +396,7 @@ def test_seeded_draws_repeat_and_report_their_work() -> None:
 def test_a_space_of_one_model_is_drawn() -> None:
     case = make_case(PLAIN, seed=1)
     space = type(case.space)((), (), (0, 1))
-    found = Tree(case.problem, space, mechanism="exponential", t=case.t).draw()
+    found = Tree(case.problem, space, case.contest, mechanism="exponential", t=case.t).draw()
     assert found.units == ()
 
 
