@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import lru_cache, partial, reduce
-from operator import mul
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -25,7 +24,6 @@ from dpreg.arrays import Floats
 from dpreg.cells import Kind
 from dpreg.columns import Columns
 from dpreg.errors import ArgumentError, FormulaError, SchemaError, did_you_mean, shown
-from dpreg.formula.expressions import Interval, NotFiniteError
 from dpreg.formula.factors import (
     Coded,
     Factor,
@@ -38,11 +36,9 @@ from dpreg.formula.factors import (
 from dpreg.formula.rows import (
     CodedColumns,
     Column,
-    Product,
     clean_cells,
     coded_columns,
     factor_values,
-    layout_of_columns,
     multiplied,
     scale,
     scaled_column,
@@ -108,9 +104,7 @@ class Design:
     needed: tuple[str, ...]
     types: Columns = field(compare=False)
     _factors: Mapping[str, Factor] = field(compare=False)
-    _response: Measure = field(compare=False)
     layout: Layout = field(compare=False)
-    _products: tuple[Product, ...] = field(compare=False)
     _groups: tuple[CodedColumns, ...] = field(compare=False)
 
     @property
@@ -158,32 +152,21 @@ class Design:
         ndarray, shape (rows, D), float64, Fortran order
             Stored units, not yet on the grid.
         """
-        return self._made(chunk, range(self.size), ()).dense
+        return self.coded(chunk, whole=True).dense
 
-    def coded(self, chunk: Mapping[str, NDArray[Any]]) -> CodedRows:
-        """Make the same vectors with wide factors left as codes: see `layout`."""
-        return self._made(chunk, self.layout.dense.tolist(), self._groups)
-
-    def _made(
-        self,
-        chunk: Mapping[str, NDArray[Any]],
-        places: Sequence[int],
-        groups: Sequence[CodedColumns],
-    ) -> CodedRows:
+    def coded(self, chunk: Mapping[str, NDArray[Any]], *, whole: bool = False) -> CodedRows:
+        """Make the same vectors with wide factors left as codes, unless `whole`: see `layout`."""
+        columns = (*self.columns, self.response)
+        places = range(self.size) if whole else self.layout.dense
         with np.errstate(all="ignore"):
             cells, complete = clean_cells(chunk, self.types, clipped=True)
             values = factor_values(self._factors.values(), cells, complete)
-            (response,) = factor_values([self._response], cells, complete).values()
             out = np.empty((len(places), len(complete)))
             out[0] = 1.0
-            for row, place in zip(out[1:], places[1:], strict=True):
-                if place < len(self.columns):
-                    column, raw = self.columns[place], multiplied(self._products[place - 1], values)
-                else:
-                    column, raw = self.response, response[0]
-                scale(raw, column.offset, column.width, row)
+            for row, column in zip(out[1:], (columns[place] for place in places[1:]), strict=True):
+                scale(multiplied(column.parts, values), column.offset, column.width, row)
             out[:, ~complete] = 0.0
-            slots = tuple(group.slots(values, complete) for group in groups)
+            slots = () if whole else tuple(one.slots(values, complete) for one in self._groups)
         return CodedRows(out.T, slots)
 
     def matrix(self, frame: object, columns: Sequence[int]) -> pd.DataFrame:
@@ -205,10 +188,8 @@ class Design:
             where a cell that these columns need is missing, undeclared or without a finite value.
         """
         chosen = self._chosen(columns)
-        products = [self._products[j - 1] for j in chosen if j > 0]
-        factors = {
-            part[0]: self._factors[part[0]] for product in products for part in product.parts
-        }
+        parts = [part for j in chosen for part in self.columns[j].parts]
+        factors = {part.factor.code: part.factor for part in parts}
         needed = dict.fromkeys(name for factor in factors.values() for name in factor.columns)
         types = {name: self.types[name] for name in needed}
         index = frame.index if isinstance(frame, pd.DataFrame) else None
@@ -239,7 +220,7 @@ class Design:
             out = np.ones((len(complete), len(chosen)))
             for place, j in enumerate(chosen):
                 if j > 0:
-                    out[:, place] = multiplied(self._products[j - 1], values)
+                    out[:, place] = multiplied(self.columns[j].parts, values)
             out[~complete] = np.nan
         return out
 
@@ -358,25 +339,22 @@ def build_design(
     affine = INTERCEPT in kept
     centered = center and affine  # else a model without an intercept would be one of y - middle
     columns = [Column(INTERCEPT, INTERCEPT, 1.0, 1.0, 0.0, 1.0)]
-    named = {place: term.name for term in terms for place in term.columns}
-    for place, product in enumerate(products, start=1):
-        counts = _levels(product, regressors)
-        scaled = scaled_column(
-            product.name,
-            named[place],
-            _product_interval(product, regressors),
-            centered=affine,
-            indicator=0 not in counts and max(counts) > 2,
-        )
-        columns.append(replace(scaled, levels=0 not in counts))
+    term_of = [term.name for term in terms for _ in term.columns if term.factors]
+    for (name, parts), term in zip(products.items(), term_of, strict=True):
+        columns.append(scaled_column(name, term, parts, centered=affine))
     terms = [
         replace(
             term, exclusive=term.exclusive and all(columns[i].offset == 0 for i in term.columns)
         )
         for term in terms
     ]
-    groups = coded_columns(products, columns[1:], regressors)
-    scaled = scaled_response(parsed.response, response.intervals[0], clip=clip, center=centered)
+    groups = coded_columns(columns)
+    scaled = scaled_response(response, clip=clip, center=centered)
+    size = len(columns) + 1
+    grouped = np.array([place for one in groups for place in one.group.places], dtype=np.int64)
+    layout = Layout(
+        size, np.setdiff1d(np.arange(size), grouped), tuple(one.group for one in groups)
+    )
     return Design(
         formula=formula,
         schema=schema,
@@ -388,10 +366,8 @@ def build_design(
         terms=tuple(terms),
         needed=tuple(types),
         types=types,
-        _factors=regressors,
-        _response=response,
-        layout=layout_of_columns(len(columns) + 1, groups),
-        _products=products,
+        _factors=factors,
+        layout=layout,
         _groups=groups,
     )
 
@@ -512,32 +488,3 @@ def _check_response(parsed: FormulaTerms, specs: Mapping[str, Spec]) -> None:
                 f"factor {shown(code)}: {shown(both[0])} is the response, so it cannot stand on "
                 "the right-hand side too; leave it out there."
             )
-
-
-def _levels(column: Product, factors: Mapping[str, Factor]) -> list[int]:
-    """Return how many levels each factor of a column has, 0 where it has none."""
-    own = (factors[code] for code, _, _ in column.parts)
-    return [len(factor.levels) if isinstance(factor, Coded) else 0 for factor in own]
-
-
-def _product_interval(column: Product, factors: Mapping[str, Factor]) -> Interval:
-    """Multiply the intervals of a column's parts."""
-    parts = []
-    for code, place, levels in column.parts:
-        factor = factors[code]
-        if levels is not None:
-            parts.append(Interval(float(levels.min()), float(levels.max())))
-        elif isinstance(factor, Measure):
-            parts.append(factor.intervals[place])
-    try:
-        return _product(tuple(parts))
-    except NotFiniteError:
-        raise SchemaError(
-            f"column {shown(column.name)} is not bounded in float64 under the declared bounds; "
-            f"narrow the bounds of the columns in it."
-        ) from None
-
-
-@lru_cache(maxsize=256)  # columns of one factor are alike
-def _product(parts: tuple[Interval, ...]) -> Interval:
-    return reduce(mul, parts, Interval(1.0, 1.0))

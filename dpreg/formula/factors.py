@@ -76,8 +76,8 @@ class Coded:
         Its levels in their order.
     coding : str
         "treatment" or "sum".
-    reference : object
-        The reference level, or its place; None for the first.
+    reference : int
+        The place of its reference level.
     codes : callable
         Cells of a chunk to the places of the rows' levels, intp; -1 where there is none.
     """
@@ -86,7 +86,7 @@ class Coded:
     columns: tuple[str, ...]
     levels: tuple[Literal, ...]
     coding: str
-    reference: Literal | None
+    reference: int
     codes: Callable[[Cells], Places]
 
 
@@ -193,7 +193,7 @@ def bind(code: str, spec: Spec, types: Columns, *, response: bool = False) -> Fa
             f"{_listed(columns)}: widen the bounds or leave the factor out."
         )
     if is_truth(expression) and not response:
-        return Coded(code, columns, (False, True), "treatment", None, _truth_places(expression))
+        return Coded(code, columns, (False, True), "treatment", 0, _truth_places(expression))
     return Measure(code, columns, (interval,), lambda cells: [expression.values(cells)])
 
 
@@ -363,13 +363,15 @@ def coded_labels(code: str, spec: Labels, kind: ColumnType) -> Coded:
                 )
             levels = spec.levels
             codes = _matched(column, tuple(float(level) for level in levels))
-    reference = spec.reference
-    if reference is not None and reference not in levels:
-        place = isinstance(reference, int) and not isinstance(reference, bool)
-        if not (place and -len(levels) <= int(reference) < len(levels)):
+    named, reference = spec.reference, 0
+    if named in levels:
+        reference = levels.index(named)
+    elif named is not None:
+        if isinstance(named, bool) or named not in range(-len(levels), len(levels)):
             raise FormulaError(
                 f"factor {shown(code)}: its reference is not one of its levels; name a level."
             )
+        reference = int(named) % len(levels)
     return Coded(code, (column,), levels, spec.coding, reference, codes)
 
 
