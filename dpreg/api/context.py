@@ -202,7 +202,7 @@ def facts_of(
     """
     return {
         "schema": design.schema.to_dict(),
-        "bounds": bounds.bounds_sources(design.needed, unbounded),
+        "bounds": {x: "private" if x in unbounded else "schema" for x in design.needed},
         "clip": design.clip,
         "center": design.center,
         "nobs": rows,

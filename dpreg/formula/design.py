@@ -24,14 +24,13 @@ from dpreg.arrays import Floats
 from dpreg.cells import Kind
 from dpreg.columns import Columns
 from dpreg.errors import ArgumentError, FormulaError, SchemaError, did_you_mean, shown
+from dpreg.formula.expressions import LevelTest
 from dpreg.formula.factors import (
     Coded,
     Factor,
     Measure,
     bind,
     column_types,
-    columns_of,
-    levels_tested,
 )
 from dpreg.formula.rows import (
     CodedColumns,
@@ -44,7 +43,7 @@ from dpreg.formula.rows import (
     scaled_column,
     scaled_response,
 )
-from dpreg.formula.syntax import Labels, Spec, read_factor
+from dpreg.formula.syntax import Labels, Spec, names, read_factor, walk
 from dpreg.formula.terms import INTERCEPT, FormulaTerms, Term, code_terms, read_terms
 from dpreg.grouped import CodedRows, Layout
 from dpreg.schema import Schema
@@ -118,11 +117,6 @@ class Design:
         return None if not isinstance(factor, Coded) else tuple(str(x) for x in factor.levels)
 
     @property
-    def levels(self) -> tuple[int, ...]:
-        """Indices of the columns that are made of factors of levels alone."""
-        return tuple(j for j, column in enumerate(self.columns) if column.levels)
-
-    @property
     def has_intercept(self) -> bool:
         """Whether the formula has an intercept."""
         return any(term.name == INTERCEPT for term in self.terms)
@@ -187,7 +181,8 @@ class Design:
             One column for each index, in the columns' own units, on the frame's index; a row is NaN
             where a cell that these columns need is missing, undeclared or without a finite value.
         """
-        chosen = self._chosen(columns)
+        chosen = list(columns)
+        assert set(chosen) <= set(range(len(self.columns)))
         parts = [part for j in chosen for part in self.columns[j].parts]
         factors = {part.factor.code: part.factor for part in parts}
         needed = dict.fromkeys(name for factor in factors.values() for name in factor.columns)
@@ -197,32 +192,18 @@ class Design:
         if not isinstance(source, LocalSource):
             raise ArgumentError("newdata must be a table of this process, such as a DataFrame")
         rows = source.count() if source.rows is None else source.rows
-        if types:
-            pieces = [
-                self._raw(chunk, types, factors, chosen)
-                for chunk in source.chunks(types, max(1, rows))
-            ]
-        else:
-            pieces = [np.ones((rows, len(chosen)))]
-        values = np.concatenate(pieces) if pieces else np.empty((0, len(chosen)))
-        return pd.DataFrame(values, index=index, columns=[self.columns[j].name for j in chosen])
-
-    def _raw(
-        self,
-        chunk: Mapping[str, NDArray[Any]],
-        types: Columns,
-        factors: Mapping[str, Factor],
-        chosen: Sequence[int],
-    ) -> Floats:
+        raw, start = np.ones((rows, len(chosen))), 0
         with np.errstate(all="ignore"):
-            cells, complete = clean_cells(chunk, types, clipped=False)
-            values = factor_values(factors.values(), cells, complete)
-            out = np.ones((len(complete), len(chosen)))
-            for place, j in enumerate(chosen):
-                if j > 0:
-                    out[:, place] = multiplied(self.columns[j].parts, values)
-            out[~complete] = np.nan
-        return out
+            for chunk in source.chunks(types, max(1, rows)) if types else ():
+                cells, complete = clean_cells(chunk, types, clipped=False)
+                values = factor_values(factors.values(), cells, complete)
+                out = raw[start : start + len(complete)]
+                for place, j in enumerate(chosen):
+                    if j > 0:
+                        out[:, place] = multiplied(self.columns[j].parts, values)
+                out[~complete] = np.nan
+                start += len(complete)
+        return pd.DataFrame(raw, index=index, columns=[self.columns[j].name for j in chosen])
 
     def to_user_units(self, columns: Sequence[int]) -> tuple[Floats, Floats]:
         """Map stored coefficients to coefficients of the columns' own units.
@@ -259,7 +240,8 @@ class Design:
 
         Of a model without the intercept the row is the first one.
         """
-        chosen = self._chosen(columns)
+        chosen = list(columns)
+        assert set(chosen) <= set(range(len(self.columns)))
         scale = self.response.width
         factors = np.array([scale / self.columns[j].width for j in chosen])
         offsets = np.array([self.columns[j].offset for j in chosen])
@@ -274,11 +256,6 @@ class Design:
             )
         first[row : row + 1] = factors[row : row + 1]
         return factors, first, shift
-
-    def _chosen(self, columns: Sequence[int]) -> list[int]:
-        chosen = [int(j) for j in columns]
-        assert set(chosen) <= set(range(len(self.columns)))
-        return chosen
 
 
 def build_design(
@@ -333,19 +310,14 @@ def build_design(
             f"response {shown(parsed.response)} is not one column of numbers; a two-level response "
             f"can be written as a number, as in I(1 * flag)."
         )
-    regressors = {code: factors[code] for term in parsed.terms for code in term}
-    terms, products = code_terms(parsed, regressors)
+    terms, products = code_terms(parsed, factors)
     kept = resolve_keep(terms, keep)
     affine = INTERCEPT in kept
     centered = center and affine  # else a model without an intercept would be one of y - middle
-    columns = [Column(INTERCEPT, INTERCEPT, 1.0, 1.0, 0.0, 1.0)]
-    term_of = [term.name for term in terms for _ in term.columns if term.factors]
-    for (name, parts), term in zip(products.items(), term_of, strict=True):
-        columns.append(scaled_column(name, term, parts, centered=affine))
+    columns = [Column(INTERCEPT, 1.0, 1.0, 0.0, 1.0)]
+    columns += [scaled_column(name, parts, centered=affine) for name, parts in products.items()]
     terms = [
-        replace(
-            term, exclusive=term.exclusive and all(columns[i].offset == 0 for i in term.columns)
-        )
+        replace(term, exclusive=_are_exclusive(term, [columns[j] for j in term.columns]))
         for term in terms
     ]
     groups = coded_columns(columns)
@@ -369,6 +341,16 @@ def build_design(
         _factors=factors,
         layout=layout,
         _groups=groups,
+    )
+
+
+def _are_exclusive(term: Term, columns: Sequence[Column]) -> bool:
+    """Whether a term's columns are stored as 0/1, and each is 1 at other levels of its factors."""
+    return len(columns) > 1 and all(
+        column.offset == 0
+        and len(column.parts) == len(term.factors)
+        and all(part.is_indicator for part in column.parts)
+        for column in columns
     )
 
 
@@ -435,10 +417,17 @@ def undeclared(formula: str, schema: Schema, source: Source) -> tuple[str, ...]:
         declared; the message says how.
     """
     parsed, specs = _read(formula)
-    _check_response(parsed, specs)
+    response = names(specs[parsed.response])
+    for code in (code for term in parsed.terms for code in term):
+        if both := [column for column in names(specs[code]) if column in response]:
+            raise FormulaError(
+                f"factor {shown(code)}: {shown(both[0])} is the response, so it cannot stand on "
+                "the right-hand side too; leave it out there."
+            )
     found: dict[str, None] = {}
     for code, spec in specs.items():
-        for column in columns_of(spec):
+        labels = {node.column for node in walk(spec) if isinstance(node, Labels | LevelTest)}
+        for column in names(spec):
             if column in schema or (isinstance(spec, Labels) and spec.levels is not None):
                 continue
             if column not in source.names:
@@ -451,7 +440,7 @@ def undeclared(formula: str, schema: Schema, source: Source) -> tuple[str, ...]:
                     f"factor {shown(code)}: {shown(column)} is neither a declared column nor one "
                     f"of the table's{near}"
                 )
-            if isinstance(spec, Labels) or column in levels_tested(spec):
+            if column in labels:
                 raise _needs_levels(column, "is used as labels")
             if source.kind(column) in _HOLDS:
                 raise _needs_levels(column, _HOLDS[source.kind(column)])
@@ -477,14 +466,3 @@ def _read(formula: str) -> tuple[FormulaTerms, dict[str, Spec]]:
         read_factor(code)
     codes = dict.fromkeys([parsed.response, *(code for term in parsed.terms for code in term)])
     return parsed, {code: read_factor(code) for code in codes}
-
-
-def _check_response(parsed: FormulaTerms, specs: Mapping[str, Spec]) -> None:
-    """Refuse a formula that explains the response by itself."""
-    response = columns_of(specs[parsed.response])
-    for code in (code for term in parsed.terms for code in term):
-        if both := [column for column in columns_of(specs[code]) if column in response]:
-            raise FormulaError(
-                f"factor {shown(code)}: {shown(both[0])} is the response, so it cannot stand on "
-                "the right-hand side too; leave it out there."
-            )

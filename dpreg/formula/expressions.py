@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial, reduce
@@ -124,18 +124,15 @@ class Interval:
         even = k % 2 == 0
         floor = 0.0 if even or self.lo >= 0 else -math.inf
         ceiling = 0.0 if not even and self.hi <= 0 else math.inf
+        ends = (*self._ends, 0.0) if even and 0.0 in self else self._ends
         if abs(k) <= LARGEST_EXACT_POWER:
-            exact = [Fraction(a) ** k for a in self._ends]
-            if even and 0.0 in self:
-                exact.append(Fraction(0))
+            exact = [Fraction(a) ** k for a in ends]
             result = _outward(min(exact), max(exact))
             if k in (-1, 1, 2):
                 return result
             corners = [result.lo, result.hi]
         else:
-            corners = [_float_power(a, float(k)) for a in self._ends]
-            if even and 0.0 in self:
-                corners.append(0.0)
+            corners = [_float_power(a, float(k)) for a in ends]
         return _widened(min(corners), max(corners), floor=floor, ceiling=ceiling)
 
     def absolute(self) -> Interval:
@@ -346,17 +343,3 @@ Expression: TypeAlias = Number | Name | Applied | LevelTest
 Its `values` on a chunk are float64, an array with a cell a row or one number for a constant: NaN or
 infinity marks a row where it has none. Its `bounds` hold every value that it can take.
 """
-
-
-def walk(expression: Expression) -> Iterator[Expression]:
-    """Yield a node and those below it, in the order written."""
-    yield expression
-    if isinstance(expression, Applied):
-        for operand in expression.operands:
-            yield from walk(operand)
-
-
-def names(expression: Expression) -> tuple[str, ...]:
-    """Name the raw columns that an expression reads, each once, in the order written."""
-    nodes = (node for node in walk(expression) if isinstance(node, Name | LevelTest))
-    return tuple(dict.fromkeys(node.column for node in nodes))

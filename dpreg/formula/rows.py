@@ -51,14 +51,22 @@ class Part:
     ----------
     factor : Measure or Coded
     place : int
-        Which of its columns.
+        Which of its columns; under treatment coding the level at which it is 1.
+    interval : Interval
+        Its bounds.
     levels : array or None
         For a factor of levels the column's value at each of them.
     """
 
     factor: Factor
     place: int
+    interval: Interval
     levels: Floats | None
+
+    @property
+    def is_indicator(self) -> bool:
+        """Whether it is 1 at one level and 0 at the others."""
+        return isinstance(self.factor, Coded) and self.factor.coding == "treatment"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +77,6 @@ class Column:
     ----------
     name : str
         patsy's name, such as ``county[T.cc]``.
-    term : str
-        Name of the term it belongs to.
     lo, hi : float
         Public bounds of the column in its own units.
     offset, width : float
@@ -83,7 +89,6 @@ class Column:
     """
 
     name: str
-    term: str
     lo: float
     hi: float
     offset: float
@@ -92,7 +97,7 @@ class Column:
     parts: tuple[Part, ...] = field(default=(), repr=False, compare=False)
 
 
-def scaled_column(name: str, term: str, parts: tuple[Part, ...], *, centered: bool) -> Column:
+def scaled_column(name: str, parts: tuple[Part, ...], *, centered: bool) -> Column:
     """Scale a column by its bounds.
 
     With the intercept kept (`centered`) the bounds [lo, hi] go to [-1, 1], so a column of two
@@ -108,7 +113,7 @@ def scaled_column(name: str, term: str, parts: tuple[Part, ...], *, centered: bo
         If the column is not bounded or has no width.
     """
     try:
-        interval = _product(tuple(_interval(part) for part in parts))
+        interval = _product(tuple(part.interval for part in parts))
     except NotFiniteError:
         raise SchemaError(
             f"column {shown(name)} is not bounded in float64 under the declared bounds; "
@@ -125,14 +130,7 @@ def scaled_column(name: str, term: str, parts: tuple[Part, ...], *, centered: bo
             f"column {shown(name)} has no width under the declared bounds: widen the bounds of "
             f"the columns in it, or leave it out."
         )
-    return Column(name, term, interval.lo, interval.hi, offset, width, levels, parts)
-
-
-def _interval(part: Part) -> Interval:
-    if isinstance(part.factor, Measure):
-        return part.factor.intervals[part.place]
-    assert part.levels is not None
-    return Interval(float(part.levels.min()), float(part.levels.max()))
+    return Column(name, interval.lo, interval.hi, offset, width, levels, parts)
 
 
 @lru_cache(maxsize=256)  # columns of one factor are alike
@@ -149,7 +147,7 @@ def scaled_response(response: Measure, *, clip: Fraction, center: bool) -> Colum
         If it has no width, or its square could leave float64.
     """
     name = response.code
-    column = scaled_column(name, name, (Part(response, 0, None),), centered=center)
+    column = scaled_column(name, (Part(response, 0, response.intervals[0], None),), centered=center)
     width = float(Fraction(column.width) * clip)
     if not width > 0:
         raise SchemaError(
@@ -286,17 +284,12 @@ def coded_columns(columns: Sequence[Column]) -> tuple[CodedColumns, ...]:
     """Find the groups among the columns z_0, ..., z_p of a design."""
     members: dict[tuple[tuple[str, int | None], ...], dict[tuple[int, ...], int]] = {}
     for place, column in enumerate(columns):
-        key = tuple((p.factor.code, p.place if p.levels is None else None) for p in column.parts)
-        levels = tuple(_only_level(p.levels) for p in column.parts if p.levels is not None)
-        if levels and min(levels) >= 0:
+        parts = column.parts
+        key = tuple((part.factor.code, None if part.is_indicator else part.place) for part in parts)
+        levels = tuple(part.place for part in parts if part.is_indicator)
+        if levels and all(part.is_indicator or part.levels is None for part in parts):
             members.setdefault(key, {}).setdefault(levels, place)
     return tuple(_made(group, columns) for group in members.values() if len(group) >= _FEWEST)
-
-
-def _only_level(indicator: Floats) -> int:
-    """Return the one level at which a column is 1 and not 0; -1 where it is not such a column."""
-    level = int(indicator.argmax())
-    return level if indicator[level] == 1 and np.count_nonzero(indicator) == 1 else -1
 
 
 def _made(members: Mapping[tuple[int, ...], int], columns: Sequence[Column]) -> CodedColumns:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 import itertools
 import math
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -91,6 +92,22 @@ Spec = Expression | Labels | Spline
 """What a factor's text says, before the schema is known."""
 
 
+def walk(spec: Spec) -> Iterator[Spec]:
+    """Yield what a factor says and each node below it, in the order written."""
+    yield spec
+    if isinstance(spec, Spline):
+        yield from walk(spec.operand)
+    elif isinstance(spec, Applied):
+        for operand in spec.operands:
+            yield from walk(operand)
+
+
+def names(spec: Spec) -> tuple[str, ...]:
+    """Name the raw columns that a factor reads, each once, in the order written."""
+    nodes = (node for node in walk(spec) if isinstance(node, Name | LevelTest | Labels))
+    return tuple(dict.fromkeys(node.column for node in nodes))
+
+
 class RefusedError(Exception):
     """A reason and a fix, not yet joined with the factor's name."""
 
@@ -122,14 +139,9 @@ def parsed(code: str) -> ast.expr:
     refuse(f"it is nested more than {MAX_DEPTH} deep", "compute such a column beforehand")
 
 
-def is_call(node: ast.expr, name: str) -> bool:
-    """Say whether a node is a call of a plain name."""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
-
-
-def only_argument(node: ast.expr, name: str) -> ast.expr:
+def only_argument(node: ast.Call, name: str) -> ast.expr:
     """Return the one positional argument of a call."""
-    if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
+    if len(node.args) != 1 or node.keywords:
         refuse(f"{name}() takes one argument", f"write {name}(x)")
     return node.args[0]
 
@@ -285,19 +297,20 @@ def read_factor(code: str) -> Spec:
 
 def _factor(node: ast.expr) -> Spec:
     """Tell the three kinds of factor apart."""
-    while is_call(node, "I"):
-        node = only_argument(node, "I")
-    if is_call(node, "C"):
-        return _labels(node)
-    if is_call(node, "bs"):
-        return _spline(node)
+    match node:
+        case ast.Call(func=ast.Name(id="I")):
+            return _factor(only_argument(node, "I"))
+        case ast.Call(func=ast.Name(id="C")):
+            return _labels(node)
+        case ast.Call(func=ast.Name(id="bs")):
+            return _spline(node)
     expression = read_expression(node)
     if isinstance(expression, Number):
         refuse("it reads no column", "leave it out, or write 1 or 0 for the intercept")
     return expression
 
 
-def _labels(node: ast.expr) -> Labels:
+def _labels(node: ast.Call) -> Labels:
     """Read ``C(column[, contrast][, levels])``."""
     given = _arguments(node, "C", ("data", "contrast", "levels"))
     column = read_expression(given["data"]) if "data" in given else None
@@ -316,25 +329,25 @@ def _labels(node: ast.expr) -> Labels:
 
 def _contrast(node: ast.expr | None) -> tuple[str, Literal | None]:
     """Read ``Treatment``, ``Treatment(reference=...)`` or ``Sum``."""
-    if node is None:
-        return "treatment", None
-    if isinstance(node, ast.Name) and node.id in ("Treatment", "Sum"):
-        return node.id.lower(), None
-    if is_call(node, "Sum") and not _arguments(node, "Sum", ()):
-        return "sum", None
-    if is_call(node, "Treatment"):
-        given = _arguments(node, "Treatment", ("reference",))
-        return "treatment", _literal(given["reference"]) if given else None
+    match node:
+        case None:
+            return "treatment", None
+        case ast.Name(id="Treatment" | "Sum" as name):
+            return name.lower(), None
+        case ast.Call(func=ast.Name(id="Sum")):
+            _arguments(node, "Sum", ())
+            return "sum", None
+        case ast.Call(func=ast.Name(id="Treatment")):
+            given = _arguments(node, "Treatment", ("reference",))
+            return "treatment", _literal(given["reference"]) if given else None
     refuse("its contrast is not one that dpreg offers", "write Treatment(reference=...) or Sum")
 
 
-def _spline(node: ast.expr) -> Spline:
+def _spline(node: ast.Call) -> Spline:
     """Read ``bs()``; whatever is not literal would have to be learnt from the rows."""
     mend = "write bs(x, knots=[2, 5], degree=3, lower_bound=0, upper_bound=9) with public numbers"
     options = ("knots", "degree", "include_intercept", "lower_bound", "upper_bound")
-    if isinstance(node, ast.Call) and (
-        len(node.args) > 1 or any(word.arg == "df" for word in node.keywords)
-    ):
+    if len(node.args) > 1 or any(word.arg == "df" for word in node.keywords):
         refuse("bs() with df takes its knots from the rows", mend)
     given = _arguments(node, "bs", ("x", *options))
     missing = [name for name in ("x", "knots", "lower_bound", "upper_bound") if name not in given]
@@ -372,10 +385,8 @@ def _constant(node: ast.expr, mend: str) -> float:
     return expression.value
 
 
-def _arguments(node: ast.expr, name: str, allowed: tuple[str, ...]) -> dict[str, ast.expr]:
+def _arguments(node: ast.Call, name: str, allowed: tuple[str, ...]) -> dict[str, ast.expr]:
     """Match the arguments of a call to names; no stars, no repeated or unknown ones."""
-    if not isinstance(node, ast.Call):
-        refuse(f"{name} is not called", f"write {name}(...)")
     mend = f"it takes {', '.join(allowed) or 'no arguments'}"
     if len(node.args) > len(allowed) or any(isinstance(a, ast.Starred) for a in node.args):
         refuse(f"{name}() has an argument that dpreg does not offer", mend)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -23,9 +23,9 @@ from patsy.eval import EvalFactor
 from patsy.parse_formula import parse_formula
 from patsy.redundancy import pick_contrasts_for_term
 
-from dpreg.arrays import Floats
 from dpreg.errors import FormulaError, shown
-from dpreg.formula.factors import Coded, Factor, Measure
+from dpreg.formula.expressions import Interval
+from dpreg.formula.factors import Factor, Measure
 from dpreg.formula.rows import Part
 from dpreg.running import silenced
 
@@ -75,7 +75,7 @@ class Term:
     name: str
     columns: tuple[int, ...]
     factors: tuple[str, ...]
-    exclusive: bool
+    exclusive: bool = False
 
 
 @lru_cache(maxsize=16)  # a call reads its formula several times
@@ -139,9 +139,10 @@ def read_terms(formula: str) -> FormulaTerms:
 def _taken_off(tree: Any) -> list[str]:
     """Take the plain factors that end a sum off a parse tree, since patsy descends by recursion."""
     added = []
-    while (node := tree.args[-1]).type == "+" and node.args[-1].type == "PYTHON_EXPR":
-        added.append(node.args[-1].token.extra)
-        tree.args[-1] = node.args[0]
+    node = tree.args[-1]
+    while node.type == "+" and len(node.args) == 2 and node.args[1].type == "PYTHON_EXPR":
+        added.append(node.args[1].token.extra)
+        tree.args[-1] = node = node.args[0]
     return added[::-1]
 
 
@@ -182,7 +183,7 @@ def code_terms(
     ----------
     parsed : FormulaTerms
     factors : mapping of str to Measure or Coded
-        The factors on the right of ``~`` by their texts.
+        By their texts: those of the terms, and others that are passed over.
 
     Returns
     -------
@@ -215,14 +216,11 @@ def code_terms(
         own = numbers[codes]
         codings = pick_contrasts_for_term(desc.Term(codes), own, spanned[own])
         if not codes:
-            terms.append(Term(INTERCEPT, (0,), (), exclusive=False))
+            terms.append(Term(INTERCEPT, (0,), ()))
             continue
         made = [one for coding in codings for one in _products(codes, coding, factors)]
         places = tuple(range(len(columns) + 1, len(columns) + 1 + len(made)))
-        coded = [factor for factor in map(factors.get, codes) if isinstance(factor, Coded)]
-        treated = not own and all(factor.coding == "treatment" for factor in coded)
-        exclusive = len(codings) == 1 and len(made) > 1 and treated
-        terms.append(Term(":".join(codes), places, codes, exclusive))
+        terms.append(Term(":".join(codes), places, codes))
         columns += made
     named = dict(columns)
     if len(named) < len(columns) or INTERCEPT in named:
@@ -250,26 +248,25 @@ def _products(
 
 def _coded(factor: Factor, full: bool | None) -> list[tuple[str, Part]]:
     """Return the columns of a factor by name; those of levels `full`, or less the reference."""
-    found: Iterable[tuple[str, Floats | None]]
     if isinstance(factor, Measure):
-        width = len(factor.intervals)
-        found = [(f"[{j}]" if width > 1 else "", None) for j in range(width)]
+        parts = [Part(factor, j, own, None) for j, own in enumerate(factor.intervals)]
+        suffixes = [f"[{part.place}]" for part in parts] if len(parts) > 1 else [""]
     elif factor.coding == "sum":
         summed, levels = patsy.Sum(), list(factor.levels)
         coding = (summed.code_with_intercept if full else summed.code_without_intercept)(levels)
         values = np.array(coding.matrix, dtype=np.float64, order="F").T
-        found = zip(coding.column_suffixes, values, strict=True)
+        suffixes = coding.column_suffixes
+        parts = [
+            Part(factor, j, Interval(float(column.min()), float(column.max())), column)
+            for j, column in enumerate(values)
+        ]
     else:
         # Columns of one 1 each are pieces of one line: thousands of levels take no room for zeros.
-        size, prefix = len(factor.levels), "" if full else "T."
+        size, prefix, between = len(factor.levels), "" if full else "T.", Interval(0.0, 1.0)
         line = np.zeros(2 * size - 1)
         line[size - 1] = 1.0
-        names = [level if isinstance(level, str) else repr(level) for level in factor.levels]
-        found = [
-            (f"[{prefix}{name}]", line[size - 1 - j : 2 * size - 1 - j])
-            for j, name in enumerate(names)
-            if full or j != factor.reference
-        ]
-    return [
-        (factor.code + suffix, Part(factor, j, levels)) for j, (suffix, levels) in enumerate(found)
-    ]
+        named = [j for j in range(size) if full or j != factor.reference]
+        spelt = [level if isinstance(level, str) else repr(level) for level in factor.levels]
+        suffixes = [f"[{prefix}{spelt[j]}]" for j in named]
+        parts = [Part(factor, j, between, line[size - 1 - j : 2 * size - 1 - j]) for j in named]
+    return [(factor.code + suffix, part) for suffix, part in zip(suffixes, parts, strict=True)]

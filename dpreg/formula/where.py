@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 from dpreg.arrays import Bools
 from dpreg.columns import Boolean, Categorical, Columns, ColumnType, Numeric, Unbounded
 from dpreg.errors import ArgumentError, DpregError, SchemaError, did_you_mean, shown
-from dpreg.formula.expressions import Applied, Expression, Name, names
+from dpreg.formula.expressions import Applied, Expression, Name
 from dpreg.formula.factors import bound, interval_of
 from dpreg.formula.rows import clean_cells
-from dpreg.formula.syntax import RefusedError, parsed, read_expression, refuse
+from dpreg.formula.syntax import RefusedError, names, parsed, read_expression, refuse
 from dpreg.schema import Schema
 
 _JOINS: Final = {ast.And: "and", ast.BitAnd: "and", ast.Or: "or", ast.BitOr: "or"}
@@ -149,7 +149,7 @@ def _read(node: ast.expr) -> Expression:
         case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr() as op, right=right):
             return _joined(_JOINS[type(op)], [_read(left), _read(right)])
         case ast.UnaryOp(op=ast.Not() | ast.Invert(), operand=operand):
-            return _not(_read(operand))
+            return Applied("not", (_read(operand),))
         case ast.Compare(left=left, ops=ops, comparators=rights):
             tests = zip([left, *rights], ops, rights, strict=False)
             return _joined("and", [_compared(*one) for one in tests])
@@ -163,10 +163,6 @@ def _joined(symbol: str, tests: Sequence[Expression]) -> Expression:
     return tests[0] if len(tests) == 1 else Applied(symbol, tuple(tests))
 
 
-def _not(test: Expression) -> Expression:
-    return Applied("not", (test,))
-
-
 def _compared(left: ast.expr, op: ast.cmpop, right: ast.expr) -> Expression:
     for side in (left, right):
         if isinstance(side, ast.BinOp) and isinstance(side.op, ast.BitAnd | ast.BitOr):
@@ -175,12 +171,12 @@ def _compared(left: ast.expr, op: ast.cmpop, right: ast.expr) -> Expression:
             if not isinstance(op, ast.Eq | ast.NotEq):
                 refuse("it compares a truth by more than == and !=", "write flag, or not flag")
             other = _read(left if side is right else right)
-            return other if isinstance(op, ast.Eq) == side.value else _not(other)
+            return other if isinstance(op, ast.Eq) == side.value else Applied("not", (other,))
     if isinstance(op, ast.In | ast.NotIn):
         if not isinstance(right, ast.List | ast.Tuple | ast.Set) or not right.elts:
             refuse("what follows `in` is no list", "write g in ['a', 'b']")
         found = _joined("or", [_compared(left, ast.Eq(), one) for one in right.elts])
-        return found if isinstance(op, ast.In) else _not(found)
+        return found if isinstance(op, ast.In) else Applied("not", (found,))
     return read_expression(ast.Compare(left, [op], [right]))
 
 
