@@ -75,7 +75,18 @@ class Numeric:
 
     def __post_init__(self) -> None:
         """Turn the bounds into floats and refuse an interval that cannot be scaled."""
-        lo, hi = _bound(self.lo), _bound(self.hi)
+        given: tuple[Any, Any] = (self.lo, self.hi)
+        for bound in given:
+            if bound is None:
+                raise SchemaError(
+                    "a bound is None: both the lowest and the highest value must be given, from "
+                    "public knowledge; a wide bound costs accuracy, not privacy"
+                )
+            if isinstance(bound, DATES):
+                raise SchemaError(f"a bound is a date: {DATES_MEND}")
+            if not is_number(bound) or not math.isfinite(number(bound)):
+                raise SchemaError("a bound must be a finite number: correct the two bounds")
+        lo, hi = map(number, given)
         if not lo < hi:
             raise SchemaError("the lower bound must be below the upper bound: correct them")
         if not fit((lo, hi)):
@@ -158,19 +169,6 @@ def is_number(value: Any) -> bool:
     """Whether a value is a real number of any width; truths and durations are none."""
     numbers = int | float | np.integer | np.floating | Decimal | Fraction
     return isinstance(value, numbers) and not isinstance(value, bool | np.timedelta64)
-
-
-def _bound(value: Any) -> float:
-    if value is None:
-        raise SchemaError(
-            "a bound is None: both the lowest and the highest value must be given, from public "
-            "knowledge; a wide bound costs accuracy, not privacy"
-        )
-    if isinstance(value, DATES):
-        raise SchemaError(f"a bound is a date: {DATES_MEND}")
-    if not is_number(value) or not math.isfinite(number(value)):
-        raise SchemaError("a bound must be a finite number: correct the two bounds")
-    return number(value)
 
 
 def _levels(levels: Any) -> tuple[str, ...] | tuple[float, ...]:

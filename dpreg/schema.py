@@ -236,12 +236,10 @@ class Schema(Mapping[str, Numeric | Categorical | Boolean]):
     _columns: dict[str, Numeric | Categorical | Boolean]
 
     def __init__(self, columns: Mapping[str, Declaration] | None = None) -> None:
-        if columns is None:
-            columns = {}
-        if not isinstance(columns, Mapping):
+        if not isinstance(columns, Mapping | None):
             raise SchemaError("a schema is a mapping of column names to declarations: " + HOW)
         read = {}
-        for name, spec in columns.items():
+        for name, spec in (columns or {}).items():
             if not isinstance(name, str) or not name.strip():
                 raise SchemaError(
                     "a column's name must be text and not blank: correct the schema's keys"
@@ -266,9 +264,7 @@ class Schema(Mapping[str, Numeric | Categorical | Boolean]):
         """
         if isinstance(obj, Schema):
             return obj
-        if obj is None:
-            return cls()
-        if isinstance(obj, Mapping):
+        if obj is None or isinstance(obj, Mapping):
             return cls(obj)
         if isinstance(obj, str | os.PathLike):
             return cls.from_file(obj)

@@ -88,6 +88,10 @@ class Design:
         Raw columns read, the response's first.
     types : mapping of str to ColumnType
         How each of them is read.
+    has_intercept : bool
+        Whether the formula has an intercept.
+    size : int
+        D: the cells of a row vector.
     layout : Layout
         Which columns `coded` leaves as codes.
     """
@@ -102,24 +106,16 @@ class Design:
     terms: tuple[Term, ...]
     needed: tuple[str, ...]
     types: Columns = field(compare=False)
+    has_intercept: bool = field(compare=False)
+    size: int = field(compare=False)
     _factors: Mapping[str, Factor] = field(compare=False)
     layout: Layout = field(compare=False)
     _groups: tuple[CodedColumns, ...] = field(compare=False)
-
-    @property
-    def size(self) -> int:
-        """D: the cells of a row vector."""
-        return len(self.columns) + 1
 
     def levels_of(self, term: str) -> tuple[str, ...] | None:
         """Return the levels of a term that is one factor of levels, as patsy writes them."""
         factor = self._factors.get(term)
         return None if not isinstance(factor, Coded) else tuple(str(x) for x in factor.levels)
-
-    @property
-    def has_intercept(self) -> bool:
-        """Whether the formula has an intercept."""
-        return any(term.name == INTERCEPT for term in self.terms)
 
     def __repr__(self) -> str:
         """Show public facts only."""
@@ -338,6 +334,8 @@ def build_design(
         terms=tuple(terms),
         needed=tuple(types),
         types=types,
+        has_intercept=parsed.intercept,
+        size=size,
         _factors=factors,
         layout=layout,
         _groups=groups,
@@ -349,7 +347,7 @@ def _are_exclusive(term: Term, columns: Sequence[Column]) -> bool:
     return len(columns) > 1 and all(
         column.offset == 0
         and len(column.parts) == len(term.factors)
-        and all(part.is_indicator for part in column.parts)
+        and all(part.level is not None for part in column.parts)
         for column in columns
     )
 

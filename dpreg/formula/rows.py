@@ -51,22 +51,20 @@ class Part:
     ----------
     factor : Measure or Coded
     place : int
-        Which of its columns; under treatment coding the level at which it is 1.
+        Which of its columns.
     interval : Interval
         Its bounds.
     levels : array or None
         For a factor of levels the column's value at each of them.
+    level : int or None
+        Where it is 1 at one of them and 0 at the others, which one.
     """
 
     factor: Factor
     place: int
     interval: Interval
     levels: Floats | None
-
-    @property
-    def is_indicator(self) -> bool:
-        """Whether it is 1 at one level and 0 at the others."""
-        return isinstance(self.factor, Coded) and self.factor.coding == "treatment"
+    level: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,9 +283,9 @@ def coded_columns(columns: Sequence[Column]) -> tuple[CodedColumns, ...]:
     members: dict[tuple[tuple[str, int | None], ...], dict[tuple[int, ...], int]] = {}
     for place, column in enumerate(columns):
         parts = column.parts
-        key = tuple((part.factor.code, None if part.is_indicator else part.place) for part in parts)
-        levels = tuple(part.place for part in parts if part.is_indicator)
-        if levels and all(part.is_indicator or part.levels is None for part in parts):
+        key = tuple((p.factor.code, p.place if p.level is None else None) for p in parts)
+        levels = tuple(part.level for part in parts if part.level is not None)
+        if levels and all(part.level is not None or part.levels is None for part in parts):
             members.setdefault(key, {}).setdefault(levels, place)
     return tuple(_made(group, columns) for group in members.values() if len(group) >= _FEWEST)
 

@@ -22,6 +22,7 @@ from typing import Final, NoReturn
 
 import numpy as np
 
+from dpreg.cells import number
 from dpreg.errors import FormulaError, shown
 from dpreg.formula.expressions import (
     COMPARISONS,
@@ -179,17 +180,13 @@ def _number(value: object) -> float:
         )
     if isinstance(value, bool) or not isinstance(value, int | float):
         refuse("it holds a constant that is not a plain number", "write numbers such as 2 or 0.5")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    return _finite(number)
+    return _finite(number(value))
 
 
-def _finite(number: float) -> float:
-    if not math.isfinite(number):
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
         refuse("it holds a constant that is not finite in float64", "write a smaller number")
-    return number
+    return value
 
 
 def _applied(symbol: str, *operands: Expression) -> Expression:
@@ -363,12 +360,9 @@ def _spline(node: ast.Call) -> Spline:
     degree = _constant(given["degree"], mend) if "degree" in given else 3.0
     if not (degree.is_integer() and 0 <= degree <= MAX_DEGREE):
         refuse(f"its degree is not a whole number from 0 to {MAX_DEGREE}", mend)
-    intercept = False
-    if "include_intercept" in given:
-        flag = _literal(given["include_intercept"])
-        if not isinstance(flag, bool):
-            refuse("include_intercept is not True or False", mend)
-        intercept = flag
+    intercept = _literal(given["include_intercept"]) if "include_intercept" in given else False
+    if not isinstance(intercept, bool):
+        refuse("include_intercept is not True or False", mend)
     if not knots and degree == 0 and not intercept:
         refuse("it has no columns", mend)
     operand = read_expression(given["x"])

@@ -268,5 +268,5 @@ def _coded(factor: Factor, full: bool | None) -> list[tuple[str, Part]]:
         named = [j for j in range(size) if full or j != factor.reference]
         spelt = [level if isinstance(level, str) else repr(level) for level in factor.levels]
         suffixes = [f"[{prefix}{spelt[j]}]" for j in named]
-        parts = [Part(factor, j, between, line[size - 1 - j : 2 * size - 1 - j]) for j in named]
+        parts = [Part(factor, j, between, line[size - 1 - j :][:size], level=j) for j in named]
     return [(factor.code + suffix, part) for suffix, part in zip(suffixes, parts, strict=True)]
