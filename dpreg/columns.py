@@ -199,11 +199,7 @@ def _levels(levels: Any) -> tuple[str, ...] | tuple[float, ...]:
 
 def _level_number(level: Any) -> float:
     value = number(level)
-    if (
-        not math.isfinite(value)
-        or abs(value) >= _TOO_LARGE
-        or (isinstance(level, int) and value != level)
-    ):
+    if not abs(value) < _TOO_LARGE:
         raise SchemaError("a level is not finite or too large to be told apart: write it as text")
     return int(value) if value.is_integer() else value
 

@@ -93,9 +93,8 @@ class Skeleton:
         lines = []
         for name, kind in self.kinds:
             blank, advice = _TEMPLATE[kind]
-            key = json.dumps(name).replace(
-                "\x7f", "\\u007f"
-            )  # JSON's spelling is TOML's, except for DEL
+            # JSON's spelling is TOML's, except for DEL.
+            key = json.dumps(name).replace("\x7f", "\\u007f")
             word = "bool" if kind == "bool" else "fill in"
             entry = f'{key} = "{word}"' if blank else f"# {key}:"
             lines.append(f"{entry}  # {advice}")
@@ -133,10 +132,7 @@ def contradictions(
     """
     found = [told for _, told in misspelt(declared, [name for name, _ in kinds])]
     for name, kind in kinds:
-        if name not in declared:
-            continue
-        told = _contradiction(declared[name], kind)
-        if told:
+        if name in declared and (told := _contradiction(declared[name], kind)):
             found.append(f"column {name!r} is declared {told}")
     return tuple(found)
 

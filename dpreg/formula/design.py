@@ -438,19 +438,14 @@ def undeclared(formula: str, schema: Schema, source: Source) -> tuple[str, ...]:
                     f"factor {shown(code)}: {shown(column)} is neither a declared column nor one "
                     f"of the table's{near}"
                 )
-            if column in labels:
-                raise _needs_levels(column, "is used as labels")
-            if source.kind(column) in _HOLDS:
-                raise _needs_levels(column, _HOLDS[source.kind(column)])
+            why = "is used as labels" if column in labels else _HOLDS.get(source.kind(column))
+            if why:
+                raise SchemaError(
+                    f"column {shown(column)} {why} and is undeclared; declare its levels in the "
+                    f'schema, as in {{{shown(column)}: {{"levels": ["a", "b"]}}}}, or bool.'
+                )
             found[column] = None
     return tuple(found)
-
-
-def _needs_levels(column: str, why: str) -> SchemaError:
-    return SchemaError(
-        f"column {shown(column)} {why} and is undeclared; declare its levels in the schema, as in "
-        f'{{{shown(column)}: {{"levels": ["a", "b"]}}}}, or bool.'
-    )
 
 
 def _read(formula: str) -> tuple[FormulaTerms, dict[str, Spec]]:

@@ -246,16 +246,13 @@ def _joined(join: Callable[[Iterable[float]], float], *truths: Interval) -> Inte
     return Interval(join(truth.lo for truth in truths), join(truth.hi for truth in truths))
 
 
-_ARITHMETIC: Final[Mapping[str, Callable[..., Any]]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "**": operator.pow,
-    "negative": operator.neg,
-}
 OPERATIONS: Final[Mapping[str, tuple[Callable[..., Any], Callable[..., Interval]]]] = {
-    **{symbol: (operation, operation) for symbol, operation in _ARITHMETIC.items()},
+    "+": (operator.add, operator.add),
+    "-": (operator.sub, operator.sub),
+    "*": (operator.mul, operator.mul),
+    "/": (operator.truediv, operator.truediv),
+    "**": (operator.pow, operator.pow),
+    "negative": (operator.neg, operator.neg),
     "log": (np.log, Interval.log),
     "log1p": (np.log1p, Interval.log1p),
     "exp": (np.exp, Interval.exp),

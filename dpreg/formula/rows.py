@@ -184,20 +184,15 @@ def clean_cells(
     cells: dict[str, Array] = {}
     for name, kind in types.items():
         column = chunk[name]
+        there = column >= 0 if isinstance(kind, Categorical) else column == column
+        complete &= there
         match kind:
             case Categorical():
-                complete &= column >= 0
                 cells[name] = np.maximum(column, 0).astype(np.intp)
-            case Numeric(lo=lo, hi=hi) if clipped:
-                there = column == column
-                complete &= there
-                cells[name] = np.clip(column, lo, hi)
+            case Numeric(lo=lo, hi=hi):
+                cells[name] = np.clip(column, lo, hi) if clipped else np.array(column)
                 np.copyto(cells[name], lo, where=~there)
-            case Numeric(lo=lo):
-                complete &= column == column
-                cells[name] = np.where(column == column, column, lo)
             case Boolean():
-                complete &= column == column
                 cells[name] = np.fmax(column, 0.0)
     return cells, complete
 

@@ -150,8 +150,17 @@ def only_argument(node: ast.Call, name: str) -> ast.expr:
 def read_expression(node: ast.expr) -> Expression:
     """Rebuild a numeric expression out of the allowed nodes."""
     match node:
-        case ast.Constant(value=value):
-            return Number(_number(value))
+        case ast.Constant(value=str()):
+            refuse(
+                "it holds a text where a number or a column belongs",
+                'text may stand in Q("column"), in levels=[...], and in a test such as g == "a"',
+            )
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            return Number(_finite(number(value)))
+        case ast.Constant():
+            refuse(
+                "it holds a constant that is not a plain number", "write numbers such as 2 or 0.5"
+            )
         case ast.Name(id=name):
             return Name(name)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
@@ -165,22 +174,19 @@ def read_expression(node: ast.expr) -> Expression:
             return _applied(symbol, read_expression(left), read_expression(right))
         case ast.Compare():
             return _comparison(node)
-        case ast.Call():
-            return _call(node)
+        case ast.Call(func=ast.Name(id="I")):
+            return read_expression(only_argument(node, "I"))
+        case ast.Call(func=ast.Name(id="Q")):
+            argument = only_argument(node, "Q")
+            if not isinstance(argument, ast.Constant) or not isinstance(argument.value, str):
+                refuse("Q() takes a column's name as a literal text", 'write Q("name")')
+            return Name(argument.value)
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr=name)) if name in FUNCTIONS:
+            return _applied(name, read_expression(only_argument(node, f"np.{name}")))
+        case ast.Call(func=function):
+            refuse(*_function_refusal(function))
     kind = type(node).__name__
     refuse(*_REFUSALS["nodes"].get(kind, [f"it holds Python's {kind}"]))
-
-
-def _number(value: object) -> float:
-    """Take a literal number; refuse every other literal."""
-    if isinstance(value, str):
-        refuse(
-            "it holds a text where a number or a column belongs",
-            'text may stand in Q("column"), in levels=[...], and in a test such as g == "a"',
-        )
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        refuse("it holds a constant that is not a plain number", "write numbers such as 2 or 0.5")
-    return _finite(number(value))
 
 
 def _finite(value: float) -> float:
@@ -222,21 +228,6 @@ def _comparison(node: ast.Compare) -> Expression:
     if isinstance(left, Number) and isinstance(right, Number):
         refuse("it compares two constants", "compare a column with a number")
     return Applied(symbol, (left, right))
-
-
-def _call(node: ast.Call) -> Expression:
-    """Read ``I(x)``, ``Q("name")`` or ``np.f(x)``; refuse every other call by its name."""
-    match node.func:
-        case ast.Name(id="I"):
-            return read_expression(only_argument(node, "I"))
-        case ast.Name(id="Q"):
-            argument = only_argument(node, "Q")
-            if not isinstance(argument, ast.Constant) or not isinstance(argument.value, str):
-                refuse("Q() takes a column's name as a literal text", 'write Q("name")')
-            return Name(argument.value)
-        case ast.Attribute(value=ast.Name(id="np"), attr=name) if name in FUNCTIONS:
-            return _applied(name, read_expression(only_argument(node, f"np.{name}")))
-    refuse(*_function_refusal(node.func))
 
 
 def _function_refusal(function: ast.expr) -> list[str]:

@@ -99,23 +99,22 @@ def read_terms(formula: str) -> FormulaTerms:
         raise FormulaError('the formula must be a text such as "y ~ x + g".')
     if len(formula) > MAX_LENGTH:
         raise FormulaError(f"the formula is longer than {MAX_LENGTH} characters; shorten it.")
+    described, large, reason = None, False, ""
     try:
         with silenced():  # Python warns of odd literals
             tree = parse_formula(formula)
             added = _taken_off(tree)
-            if _most_terms(tree) + len(added) > MAX_TERMS:
-                raise FormulaError(
-                    f"the formula expands to more than {MAX_TERMS} terms; leave interactions out."
-                )
-            described = desc.ModelDesc.from_formula(tree)
-    except FormulaError:
-        raise
-    except (
-        Exception
-    ) as error:  # whatever patsy stumbles over is in the formula: nothing else is known
+            large = _most_terms(tree) + len(added) > MAX_TERMS
+            described = None if large else desc.ModelDesc.from_formula(tree)
+    except Exception as error:  # whatever it is, it is of the formula: nothing else is known
         said = str(error).partition("\n")[0] if isinstance(error, patsy.PatsyError) else ""
-        reason, described = f" ({said})" if said else "", None
-    if described is None:  # raised here: patsy's own error quotes the formula
+        reason = f" ({said})" if said else ""
+    # Raised out here: patsy's own error quotes the formula.
+    if large:
+        raise FormulaError(
+            f"the formula expands to more than {MAX_TERMS} terms; leave interactions out."
+        )
+    if described is None:
         raise FormulaError(
             f"formula {shown(formula)} cannot be parsed{reason}; write it as in "
             f'"y ~ x + g + x:g", with arithmetic inside I().'
