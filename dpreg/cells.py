@@ -207,7 +207,8 @@ class LevelCoder:
             if not self._by_text or (number_text(value) == level and not math.isnan(value)):
                 self._by_number[value] = code
         ordered = sorted(self._by_number.items())
-        self._values = np.array([value for value, _ in ordered], dtype=np.float64)
+        # NaN comes after all numbers and equals none.
+        self._values = np.array([value for value, _ in ordered] + [np.nan], dtype=np.float64)
         self._codes = np.array([code for _, code in ordered] + [-1], dtype=np.int32)
 
     def cell(self, cell: Any) -> int:
@@ -229,11 +230,8 @@ class LevelCoder:
 
     def numbers(self, values: NDArray[np.float64]) -> NDArray[np.int32]:
         """Codes of many cells that are numbers already, NaN where missing."""
-        if not len(self._values):
-            return np.full(len(values), -1, dtype=np.int32)
         place = np.searchsorted(self._values, values)
-        found = self._values[np.minimum(place, len(self._values) - 1)] == values
-        return self._codes[np.where(found, place, -1)]
+        return self._codes[np.where(self._values[place] == values, place, -1)]
 
 
 def kind_of(dtype: Any) -> Kind:

@@ -231,7 +231,7 @@ def block_table(
             "inferred from rows would make a block's value depend on other blocks."
         )
     check_schema_names(declared, source.names)
-    test, names = where_of(where, declared), {*source.names}
+    test, names = None if where is None else where_of(where, declared), {*source.names}
     wanted = {*(() if test is None else test.columns), *(() if by is None else (by,))}
     columns: dict[str, ColumnType] = {
         name: how for name, how in declared.items() if name in names | wanted

@@ -458,7 +458,8 @@ def open_table(
     known = Schema.from_any(call["schema"])
     persons = Persons.of(request.protection, request.seed)
     source = as_source(call["data"]) if source is None else source
-    reader = Reader(source, call["progress"], persons, where_of(call["where"], known))
+    test = None if call["where"] is None else where_of(call["where"], known)
+    reader = Reader(source, call["progress"], persons, test)
     check_schema_names(known, source.names)
     return reader, known
 

@@ -24,7 +24,7 @@ from dpreg.arrays import Floats
 from dpreg.cells import Kind
 from dpreg.columns import Columns
 from dpreg.errors import ArgumentError, FormulaError, SchemaError, did_you_mean, shown
-from dpreg.formula.expressions import LevelTest
+from dpreg.formula.expressions import Labels, LevelTest, Spec, names, walk
 from dpreg.formula.factors import (
     Coded,
     Factor,
@@ -43,7 +43,7 @@ from dpreg.formula.rows import (
     scaled_column,
     scaled_response,
 )
-from dpreg.formula.syntax import Labels, Spec, names, read_factor, walk
+from dpreg.formula.syntax import read_factor
 from dpreg.formula.terms import INTERCEPT, FormulaTerms, Term, code_terms, read_terms
 from dpreg.grouped import CodedRows, Layout
 from dpreg.schema import Schema

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial, reduce
@@ -340,3 +340,54 @@ Expression: TypeAlias = Number | Name | Applied | LevelTest
 Its `values` on a chunk are float64, an array with a cell a row or one number for a constant: NaN or
 infinity marks a row where it has none. Its `bounds` hold every value that it can take.
 """
+
+
+# ---- what a factor says --------------------------------------------------------------------------
+
+Literal = str | bool | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """``C(column, contrast, levels=[...])``.
+
+    `levels` is None where the schema's list stands; `reference` is None for the first level.
+    `coding` is "treatment" or "sum".
+    """
+
+    column: str
+    levels: tuple[Literal, ...] | None
+    coding: str
+    reference: Literal | None
+
+
+@dataclass(frozen=True, slots=True)
+class Spline:
+    """``bs(x, knots=[...], lower_bound=..., upper_bound=...)`` with every constant literal."""
+
+    operand: Expression
+    knots: tuple[float, ...]
+    degree: int
+    include_intercept: bool
+    lower: float
+    upper: float
+
+
+Spec = Expression | Labels | Spline
+"""What a factor's text says, before the schema is known."""
+
+
+def walk(spec: Spec) -> Iterator[Spec]:
+    """Yield what a factor says and each node below it, in the order written."""
+    yield spec
+    if isinstance(spec, Spline):
+        yield from walk(spec.operand)
+    elif isinstance(spec, Applied):
+        for operand in spec.operands:
+            yield from walk(operand)
+
+
+def names(spec: Spec) -> tuple[str, ...]:
+    """Name the raw columns that a factor reads, each once, in the order written."""
+    nodes = (node for node in walk(spec) if isinstance(node, Name | LevelTest | Labels))
+    return tuple(dict.fromkeys(node.column for node in nodes))

@@ -27,12 +27,16 @@ from dpreg.formula.expressions import (
     Cells,
     Expression,
     Interval,
+    Labels,
     LevelTest,
+    Literal,
     Name,
     NotFiniteError,
     Number,
+    Spec,
+    Spline,
+    names,
 )
-from dpreg.formula.syntax import Labels, Literal, Spec, Spline, names
 
 SPLINE_TOLERANCE = 1e-9
 """How far, in widths of a spline, its argument may lie outside by rounding; it is moved inside."""
@@ -162,10 +166,9 @@ def bind(code: str, spec: Spec, types: Columns, *, response: bool = False) -> Fa
         return coded_labels(code, spec, types[spec.column])
     columns = names(spec)
     if isinstance(spec, Name):
-        column = spec.column
-        truths = isinstance(types[column], Boolean)
-        if isinstance(types[column], Categorical) or (truths and not response):
-            return coded_labels(code, Labels(column, None, "treatment", None), types[column])
+        kind = types[spec.column]
+        if isinstance(kind, Categorical) or (isinstance(kind, Boolean) and not response):
+            return coded_labels(code, Labels(spec.column, None, "treatment", None), kind)
     expression = bound(code, spec.operand if isinstance(spec, Spline) else spec, types)
     interval = interval_of(code, expression, types)
     if isinstance(spec, Spline):
@@ -261,12 +264,7 @@ def _spline(
         x = np.asarray(operand.values(cells))
         inside = (x >= spec.lower - slack) & (x <= spec.upper + slack)
         x = np.where(inside, np.clip(x, spec.lower, spec.upper), spec.lower)
-        found = []
-        for basis in bases:
-            column = np.asarray(splev(x, (knots, basis, spec.degree)), dtype=np.float64)
-            column[~inside] = np.nan
-            found.append(column)
-        return found
+        return [np.where(inside, splev(x, (knots, own, spec.degree)), np.nan) for own in bases]
 
     return Measure(code, columns, (Interval(0.0, 1.0),) * len(bases), values)
 

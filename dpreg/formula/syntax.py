@@ -14,9 +14,7 @@ from __future__ import annotations
 import ast
 import itertools
 import math
-from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NoReturn
 
@@ -30,9 +28,13 @@ from dpreg.formula.expressions import (
     OPERATIONS,
     Applied,
     Expression,
+    Labels,
     LevelTest,
+    Literal,
     Name,
     Number,
+    Spec,
+    Spline,
 )
 from dpreg.paths import catalogue
 from dpreg.running import silenced
@@ -58,55 +60,6 @@ _FUNCTIONS: Final = {
 _ARITHMETIC: Final = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
 _COMPARED: Final = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 _COMPARISONS: Final = dict(zip(_COMPARED, COMPARISONS, strict=True))
-
-
-Literal = str | bool | int | float
-
-
-@dataclass(frozen=True, slots=True)
-class Labels:
-    """``C(column, contrast, levels=[...])``.
-
-    `levels` is None where the schema's list stands; `reference` is None for the first level.
-    `coding` is "treatment" or "sum".
-    """
-
-    column: str
-    levels: tuple[Literal, ...] | None
-    coding: str
-    reference: Literal | None
-
-
-@dataclass(frozen=True, slots=True)
-class Spline:
-    """``bs(x, knots=[...], lower_bound=..., upper_bound=...)`` with every constant literal."""
-
-    operand: Expression
-    knots: tuple[float, ...]
-    degree: int
-    include_intercept: bool
-    lower: float
-    upper: float
-
-
-Spec = Expression | Labels | Spline
-"""What a factor's text says, before the schema is known."""
-
-
-def walk(spec: Spec) -> Iterator[Spec]:
-    """Yield what a factor says and each node below it, in the order written."""
-    yield spec
-    if isinstance(spec, Spline):
-        yield from walk(spec.operand)
-    elif isinstance(spec, Applied):
-        for operand in spec.operands:
-            yield from walk(operand)
-
-
-def names(spec: Spec) -> tuple[str, ...]:
-    """Name the raw columns that a factor reads, each once, in the order written."""
-    nodes = (node for node in walk(spec) if isinstance(node, Name | LevelTest | Labels))
-    return tuple(dict.fromkeys(node.column for node in nodes))
 
 
 class RefusedError(Exception):

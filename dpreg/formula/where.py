@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 from dpreg.arrays import Bools
 from dpreg.columns import Boolean, Categorical, Columns, ColumnType, Numeric, Unbounded
 from dpreg.errors import ArgumentError, DpregError, SchemaError, did_you_mean, shown
-from dpreg.formula.expressions import Applied, Expression, Name
+from dpreg.formula.expressions import Applied, Expression, Name, names
 from dpreg.formula.factors import bound, interval_of
 from dpreg.formula.rows import clean_cells
-from dpreg.formula.syntax import RefusedError, names, parsed, read_expression, refuse
+from dpreg.formula.syntax import RefusedError, parsed, read_expression, refuse
 from dpreg.schema import Schema
 
 _JOINS: Final = {ast.And: "and", ast.BitAnd: "and", ast.Or: "or", ast.BitOr: "or"}
@@ -89,12 +89,12 @@ class Where:
             return np.asarray(complete & (self._test.values(cells) == 1.0))
 
 
-def where_of(where: object, schema: Schema) -> Where | None:
-    """Read a test; None where none is given.
+def where_of(where: object, schema: Schema) -> Where:
+    """Read a test.
 
     Parameters
     ----------
-    where : str or None
+    where : str
         Comparisons of declared columns, numbers and levels (``==  != < <= > >=``, ``in [...]``),
         joined by ``and or not`` or, within parentheses, ``& | ~``; a column of truths may stand
         alone. Expressions are those of formulas.
@@ -106,8 +106,6 @@ def where_of(where: object, schema: Schema) -> Where | None:
         From public facts: the text cannot be read, names what is not declared, or can hold of no
         row, or of each, of the declared bounds.
     """
-    if where is None:
-        return None
     if not isinstance(where, str):
         raise ArgumentError(
             "where must be text that tests each row by itself, such as \"age >= 18 and g == 'a'\"; "
