@@ -35,8 +35,6 @@ from dpreg.formula.factors import Coded, Factor, Measure
 from dpreg.grouped import Group, Slots
 
 Array = NDArray[Any]
-Values = Mapping[str, Any]
-"""Factors' values by their text: a list of columns, or the places of levels."""
 
 _LARGEST = 2.0**500
 _FEWEST = 16
@@ -221,8 +219,8 @@ def factor_values(
     return values
 
 
-def multiplied(parts: Iterable[Part], values: Values) -> Floats:
-    """Compute a raw design column, in the order in which patsy multiplies."""
+def multiplied(parts: Iterable[Part], values: Mapping[str, Any]) -> Floats:
+    """Compute a raw design column of factors' values, in the order in which patsy multiplies."""
     cells = ((values[part.factor.code], part) for part in parts)
     return np.asarray(
         reduce(mul, (own[p.place] if p.levels is None else p.levels[own] for own, p in cells))

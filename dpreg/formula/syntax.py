@@ -326,13 +326,11 @@ def _constant(node: ast.expr, mend: str) -> float:
 def _arguments(node: ast.Call, name: str, allowed: tuple[str, ...]) -> dict[str, ast.expr]:
     """Match the arguments of a call to names; no stars, no repeated or unknown ones."""
     mend = f"it takes {', '.join(allowed) or 'no arguments'}"
-    if len(node.args) > len(allowed) or any(isinstance(a, ast.Starred) for a in node.args):
+    told = [*zip(allowed, node.args, strict=False), *((w.arg, w.value) for w in node.keywords)]
+    given = {word: value for word, value in told if word in allowed}
+    starred = any(isinstance(value, ast.Starred) for value in given.values())
+    if starred or len(given) < len(node.args) + len(node.keywords):
         refuse(f"{name}() has an argument that dpreg does not offer", mend)
-    given = dict(zip(allowed, node.args, strict=False))
-    for word in node.keywords:
-        if word.arg is None or word.arg not in allowed or word.arg in given:
-            refuse(f"{name}() has an argument that dpreg does not offer", mend)
-        given[word.arg] = word.value
     return given
 
 
