@@ -313,7 +313,9 @@ def build_design(
     columns = [Column(INTERCEPT, 1.0, 1.0, 0.0, 1.0)]
     columns += [scaled_column(name, parts, centered=affine) for name, parts in products.items()]
     terms = [
-        replace(term, exclusive=_are_exclusive(term, [columns[j] for j in term.columns]))
+        replace(
+            term, exclusive=term.exclusive and all(columns[j].offset == 0 for j in term.columns)
+        )
         for term in terms
     ]
     groups = coded_columns(columns)
@@ -339,16 +341,6 @@ def build_design(
         _factors=factors,
         layout=layout,
         _groups=groups,
-    )
-
-
-def _are_exclusive(term: Term, columns: Sequence[Column]) -> bool:
-    """Whether a term's columns are stored as 0/1, and each is 1 at other levels of its factors."""
-    return len(columns) > 1 and all(
-        column.offset == 0
-        and len(column.parts) == len(term.factors)
-        and all(part.level is not None for part in column.parts)
-        for column in columns
     )
 
 

@@ -75,7 +75,7 @@ class Term:
     name: str
     columns: tuple[int, ...]
     factors: tuple[str, ...]
-    exclusive: bool = False
+    exclusive: bool
 
 
 @lru_cache(maxsize=16)  # a call reads its formula several times
@@ -187,7 +187,7 @@ def code_terms(
     Returns
     -------
     terms : list of Term
-        The intercept first.
+        The intercept first; exclusive as they are coded, not yet as they are stored.
     columns : dict of str to tuple of Part
         z_1, ..., z_p by their names.
 
@@ -215,11 +215,13 @@ def code_terms(
         own = numbers[codes]
         codings = pick_contrasts_for_term(desc.Term(codes), own, spanned[own])
         if not codes:
-            terms.append(Term(INTERCEPT, (0,), ()))
+            terms.append(Term(INTERCEPT, (0,), (), exclusive=False))
             continue
         made = [one for coding in codings for one in _products(codes, coding, factors)]
         places = tuple(range(len(columns) + 1, len(columns) + 1 + len(made)))
-        terms.append(Term(":".join(codes), places, codes))
+        indicators = all(part.level is not None for _, parts in made for part in parts)
+        exclusive = indicators and len(codings) == 1 and len(made) > 1
+        terms.append(Term(":".join(codes), places, codes, exclusive))
         columns += made
     named = dict(columns)
     if len(named) < len(columns) or INTERCEPT in named:
