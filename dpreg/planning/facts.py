@@ -6,7 +6,7 @@ Tested in `tests/planning/test_planner.py` and `tests/planning/test_glm_choice.p
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any, Final
@@ -17,7 +17,7 @@ from dpreg.looks.model import Asked
 from dpreg.looks.plan import NOISES
 from dpreg.privacy.budget import exact
 from dpreg.privacy.protection import NOISES as ALL_NOISES
-from dpreg.request import SelectionRequest, checked, choice, optional
+from dpreg.request import SelectionRequest, checked, checked_fields, choice, method_of, optional
 
 _LARGEST: Final = 10**30
 _MOST_ROWS: Final = 10**18
@@ -38,15 +38,6 @@ _NEVER: Final[dict[str, Any]] = {
     "units": "term", "hierarchy": "none", "shares": None, "unsafe_seed": None, "person": None,
 }  # fmt: skip
 """Arguments of `dpreg.dp_select` that no plan has."""
-
-
-def checked_fields(kind: type[Any], call: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a dataclass that are arguments of a call, each as its check returns it.
-
-    See `dpreg.request.checked`.
-    """
-    checks = {one.name: one.metadata["check"] for one in fields(kind) if "check" in one.metadata}
-    return {name: check(call[name], name) for name, check in checks.items()}
 
 
 def sized(value: object, name: str, *, any_sign: bool = False) -> float:
@@ -154,9 +145,8 @@ class Facts:
         of = str(choice(call["of"], "of", ("select", "glm") if family else ("select", "ols")))
         given = {name for name, value in call.items() if _differs(value, usual.get(name))}
         _check_given(call, of, family, given)
-        named = arguments.renamed_method(call["method"])
-        named = choice(named, "method", _METHODS["family" if family else of])
-        method = "adaptive" if family else str(named)
+        named = method_of(call["method"], "method", _METHODS["family" if family else of])
+        method = "adaptive" if family else named
         noises = NOISES if method == "adaptive" else ALL_NOISES if of == "ols" else ()
         noise, request = choice(call["noise"], "noise", (*noises, None)), _request(call, method, of)
         if family and "Intercept" not in request.keep:

@@ -40,15 +40,7 @@ from dpreg.planning.facts import sized
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import exact
 from dpreg.privacy.mechanisms.choice import effective_t
-from dpreg.request import (
-    Arguments,
-    SelectionRequest,
-    answered_by,
-    choice,
-    count,
-    names,
-    renamed_method,
-)
+from dpreg.request import Arguments, SelectionRequest, answered_by, count, method_of, names
 from dpreg.running import bar
 from dpreg.schema import Schema
 from dpreg.selection import run
@@ -397,7 +389,7 @@ def _selection_study(asked: Arguments) -> Any:
     call = {**unpacked(asked), "keep": names(asked["keep"], "keep")}
     if call["draws"] != 1 and isinstance(asked["method"], PCLS):
         raise ArgumentError("draws: a study computes the law of one draw.")
-    looks = choice(renamed_method(call["method"]), "method", ("pcls", "adaptive")) == "adaptive"
+    looks = method_of(call["method"], "method", ("pcls", "adaptive")) == "adaptive"
     call["method"] = "adaptive" if looks else "pcls"
     told = ("eps", "delta") if looks else ("eps", "radius", "penalty", "mechanism")
     varied = {name: several(call[name], name) for name in told}
@@ -438,11 +430,9 @@ def _selection_study(asked: Arguments) -> Any:
         return study_paper(paper, requests, prepared)
     settled = [ByLooks.of(request, (reader, known)) for request in requests]
     design = settled[0].context.trial
-    if len(design.columns) < 2:
-        raise ArgumentError('method="adaptive" needs columns to look at: use method="pcls".')
     for way in settled:
         way.refuses(reader.source.rows)
-    space, (moments,) = settled[0].space(design), read_moments(reader, design)
+    space, (moments,) = run.space_of(first, design), read_moments(reader, design)
     studied = Studied(request=first, design=design, space=space, moments=moments, **drawn)
     return study_looks(studied, settled)
 
