@@ -83,13 +83,12 @@ _TIMES = (
 _NUMBERS = (bool, int, float, complex, np.number, Decimal)
 _REALS = frozenset(
     kind
-    for kind in (np.bool_, *np.sctypeDict.values())
-    if issubclass(kind, np.bool_ | np.integer | np.floating)
+    for kind in (bool, int, Decimal, np.bool_, *np.sctypeDict.values())
+    if issubclass(kind, bool | int | Decimal | np.bool_ | np.integer | np.floating)
     and not issubclass(kind, np.timedelta64 | np.longdouble)  # durations count as integers there
 )
-_WIDE = frozenset({np.longdouble})
+_WIDE = frozenset({np.longdouble, complex, np.complex64, np.complex128, np.clongdouble})
 _NARROW = frozenset({np.float16, np.float32, np.complex64})
-_COMPLEX = frozenset({complex, np.complex64, np.complex128, np.clongdouble})
 
 
 def number(cell: Any) -> float:
@@ -109,50 +108,25 @@ def number(cell: Any) -> float:
     kind = type(cell)
     if kind is float:
         return cell  # type: ignore[no-any-return]
-    if kind is str or kind is np.str_:
-        return _number_of_text(str.__str__(cell))
-    if kind is bool or kind is int:
-        try:
+    try:
+        if kind is str or kind is np.str_:
+            text = str.__str__(cell)
+            return _MISSING if "_" in text else float(text)
+        if kind in _REALS:
             return float(cell)
-        except OverflowError:
-            return math.inf if cell > 0 else -math.inf
-    if kind in _REALS:
-        return float(cell)
-    if kind in _WIDE or kind in _COMPLEX:
-        with np.errstate(all="ignore"):  # beyond float64's range
-            return float(cell.real) if cell.imag == 0 else _MISSING
-    if kind is Decimal:
-        return _number_of_decimal(cell)
-    if kind is Fraction:
-        return _number_of_fraction(cell)
+        if kind is Fraction:
+            # Its parts can be anything that was put into them.
+            top, bottom = cell._numerator, cell._denominator
+            whole = type(top) is int and type(bottom) is int and bottom > 0
+            return top / bottom if whole else _MISSING
+        if kind in _WIDE:
+            with np.errstate(all="ignore"):  # beyond float64's range
+                return float(cell.real) if cell.imag == 0 else _MISSING
+    except ValueError:  # text that is none, a signalling NaN
+        return _MISSING
+    except OverflowError:  # of integers and fractions, none of which is 0 then
+        return math.inf if cell > 0 else -math.inf
     return _MISSING
-
-
-def _number_of_decimal(cell: Decimal) -> float:
-    try:
-        return float(cell)
-    except (ValueError, OverflowError):  # a signalling NaN; no Decimal overflows
-        return _MISSING
-
-
-def _number_of_fraction(cell: Fraction) -> float:
-    # Its parts can be anything that was put into them.
-    top, bottom = cell._numerator, cell._denominator  # type: ignore[attr-defined]
-    if type(top) is not int or type(bottom) is not int or bottom <= 0:
-        return _MISSING
-    try:
-        return top / bottom
-    except OverflowError:
-        return math.inf if top > 0 else -math.inf
-
-
-def _number_of_text(text: str) -> float:
-    if "_" in text:
-        return _MISSING
-    try:
-        return float(text)
-    except ValueError:
-        return _MISSING
 
 
 def truth(cell: Any) -> float:
@@ -226,22 +200,20 @@ class LevelCoder:
     __slots__ = ("_by_number", "_by_text", "_codes", "_values")
 
     def __init__(self, levels: Sequence[str] | Sequence[float]) -> None:
-        self._by_text: dict[str, int] | None = None
+        self._by_text = {level: code for code, level in enumerate(levels) if isinstance(level, str)}
         self._by_number: dict[float, int] = {}
-        texts = [level for level in levels if isinstance(level, str)]
-        if texts:
-            self._by_text = {text: code for code, text in enumerate(texts)}
         for code, level in enumerate(levels):
             value = number(level)
-            if not texts or (number_text(value) == level and not math.isnan(value)):
+            if not self._by_text or (number_text(value) == level and not math.isnan(value)):
                 self._by_number[value] = code
         ordered = sorted(self._by_number.items())
-        self._values = np.array([value for value, _ in ordered], dtype=np.float64)
+        # NaN comes after all numbers and equals none.
+        self._values = np.array([value for value, _ in ordered] + [np.nan], dtype=np.float64)
         self._codes = np.array([code for _, code in ordered] + [-1], dtype=np.int32)
 
     def cell(self, cell: Any) -> int:
         """Code of one cell."""
-        if self._by_text is not None:
+        if self._by_text:
             if type(cell) is str or type(cell) is np.str_:
                 return self._by_text.get(str.__str__(cell), -1)
             if type(cell) is bool or type(cell) is np.bool_:
@@ -251,18 +223,15 @@ class LevelCoder:
     def cells(self, cells: Iterable[Any]) -> NDArray[np.int32]:
         """Codes of many cells, each read as `cell` reads it."""
         code = self.cell
-        if self._by_text is None:
+        if not self._by_text:
             return np.array([code(c) for c in cells], dtype=np.int32)
         get = self._by_text.get
         return np.array([get(c, -1) if type(c) is str else code(c) for c in cells], dtype=np.int32)
 
     def numbers(self, values: NDArray[np.float64]) -> NDArray[np.int32]:
         """Codes of many cells that are numbers already, NaN where missing."""
-        if not len(self._values):
-            return np.full(len(values), -1, dtype=np.int32)
         place = np.searchsorted(self._values, values)
-        found = self._values[np.minimum(place, len(self._values) - 1)] == values
-        return self._codes[np.where(found, place, -1)]
+        return self._codes[np.where(self._values[place] == values, place, -1)]
 
 
 def kind_of(dtype: Any) -> Kind:

@@ -14,7 +14,6 @@ The forms in which a column may be declared, read and written.
 from __future__ import annotations
 
 import datetime
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +24,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from dpreg.cells import number, number_text
+from dpreg.cells import number
 from dpreg.errors import SchemaError
 
 LEAST_EPS: Final = Fraction(1, 10**6)
@@ -76,7 +75,18 @@ class Numeric:
 
     def __post_init__(self) -> None:
         """Turn the bounds into floats and refuse an interval that cannot be scaled."""
-        lo, hi = _bound(self.lo), _bound(self.hi)
+        given: tuple[Any, Any] = (self.lo, self.hi)
+        for bound in given:
+            if bound is None:
+                raise SchemaError(
+                    "a bound is None: both the lowest and the highest value must be given, from "
+                    "public knowledge; a wide bound costs accuracy, not privacy"
+                )
+            if isinstance(bound, DATES):
+                raise SchemaError(f"a bound is a date: {DATES_MEND}")
+            if not is_number(bound) or not math.isfinite(number(bound)):
+                raise SchemaError("a bound must be a finite number: correct the two bounds")
+        lo, hi = map(number, given)
         if not lo < hi:
             raise SchemaError("the lower bound must be below the upper bound: correct them")
         if not fit((lo, hi)):
@@ -90,7 +100,7 @@ class Numeric:
 
     def __repr__(self) -> str:
         """Show the bounds as a reader would type them."""
-        return f"Numeric({number_text(self.lo)}, {number_text(self.hi)})"
+        return f"Numeric{python(self)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,32 +165,14 @@ Columns: TypeAlias = Mapping[str, ColumnType]
 """Which raw columns are read, and how each of them is."""
 
 
-def is_list(value: Any) -> bool:
-    """Whether a value is a list that somebody wrote down, not an array that may hold rows."""
-    return isinstance(value, list | tuple)
-
-
 def is_number(value: Any) -> bool:
     """Whether a value is a real number of any width; truths and durations are none."""
     numbers = int | float | np.integer | np.floating | Decimal | Fraction
     return isinstance(value, numbers) and not isinstance(value, bool | np.timedelta64)
 
 
-def _bound(value: Any) -> float:
-    if value is None:
-        raise SchemaError(
-            "a bound is None: both the lowest and the highest value must be given, from public "
-            "knowledge; a wide bound costs accuracy, not privacy"
-        )
-    if isinstance(value, DATES):
-        raise SchemaError(f"a bound is a date: {DATES_MEND}")
-    if not is_number(value) or not math.isfinite(number(value)):
-        raise SchemaError("a bound must be a finite number: correct the two bounds")
-    return number(value)
-
-
 def _levels(levels: Any) -> tuple[str, ...] | tuple[float, ...]:
-    if not is_list(levels):
+    if not isinstance(levels, list | tuple):
         raise SchemaError(
             "levels are a list or tuple that you write down; levels read from rows are not public"
         )
@@ -207,11 +199,7 @@ def _levels(levels: Any) -> tuple[str, ...] | tuple[float, ...]:
 
 def _level_number(level: Any) -> float:
     value = number(level)
-    if (
-        not math.isfinite(value)
-        or abs(value) >= _TOO_LARGE
-        or (isinstance(level, int) and value != level)
-    ):
+    if not abs(value) < _TOO_LARGE:
         raise SchemaError("a level is not finite or too large to be told apart: write it as text")
     return int(value) if value.is_integer() else value
 
@@ -226,15 +214,8 @@ HOW: Final = (
 )
 
 
-def declared(name: str, spec: object) -> Numeric | Categorical | Boolean:
+def declared(spec: Any) -> Numeric | Categorical | Boolean:
     """Return a column's declaration, from any of the forms that `Schema` takes."""
-    try:
-        return _parse(spec)
-    except SchemaError as err:
-        raise SchemaError(f"column {name!r}: {err}") from None
-
-
-def _parse(spec: Any) -> Numeric | Categorical | Boolean:
     if isinstance(spec, Numeric | Categorical | Boolean):
         return spec
     if spec is bool or (isinstance(spec, str) and spec in ("bool", "boolean")):
@@ -242,15 +223,16 @@ def _parse(spec: Any) -> Numeric | Categorical | Boolean:
     if isinstance(spec, Mapping):
         if set(spec) == {"levels"}:
             return Categorical(spec["levels"])
-        if set(spec) == {"bounds"} and is_list(spec["bounds"]) and len(spec["bounds"]) == 2:
-            return Numeric(*spec["bounds"])
+        bounds = spec.get("bounds")
+        if set(spec) == {"bounds"} and isinstance(bounds, list | tuple) and len(bounds) == 2:
+            return Numeric(*bounds)
         raise SchemaError("a table holds either levels or two bounds: " + HOW)
     blank = spec is ... or (isinstance(spec, str) and spec == "fill in")
-    if blank or (is_list(spec) and any(value is ... for value in spec)):
+    if blank or (isinstance(spec, list | tuple) and any(value is ... for value in spec)):
         raise SchemaError("not filled in yet: " + HOW)
     if isinstance(spec, str):
         raise SchemaError(f"unknown kind {spec[:40]!r}: {HOW}")
-    if not is_list(spec):
+    if not isinstance(spec, list | tuple):
         # The type alone: someone may hand over the rows themselves.
         raise SchemaError(f"a value of type {type(spec).__name__} declares nothing: {HOW}")
     if len(spec) == 2 and all(is_number(v) for v in spec):
@@ -259,7 +241,7 @@ def _parse(spec: Any) -> Numeric | Categorical | Boolean:
         raise SchemaError("numbers in a list are bounds, of which there are two: " + HOW)
     if len(spec) == 2:
         _check_pair(spec)
-    return Categorical(spec)
+    return Categorical(tuple(spec))
 
 
 def _check_pair(pair: Sequence[Any]) -> None:
@@ -283,32 +265,23 @@ def _check_pair(pair: Sequence[Any]) -> None:
 
 
 def plain(spec: Numeric | Categorical | Boolean) -> Any:
-    """Spell a declaration for JSON, so that `_parse` makes the same of it."""
+    """Spell a declaration for JSON, so that `declared` makes the same of it."""
     match spec:
         case Numeric(lo, hi):
-            return [json.loads(number_text(lo)), json.loads(number_text(hi))]
+            return [int(x) if x.is_integer() and abs(x) < _TOO_LARGE else x for x in (lo, hi)]
         case Categorical(levels):
-            plain = isinstance(levels[0], str) and not _looks_like_bounds(levels)
-            return list(levels) if plain else {"levels": list(levels)}
+            try:
+                alike = declared(list(levels)) == spec
+            except SchemaError:
+                alike = False
+            return list(levels) if alike else {"levels": list(levels)}
         case Boolean():
             return "bool"
-
-
-def _looks_like_bounds(levels: Sequence[Any]) -> bool:
-    """Whether a list of levels would be refused as bounds that were typed as text."""
-    try:
-        _check_pair(levels) if len(levels) == 2 else None
-    except SchemaError:
-        return True
-    return False
 
 
 def python(spec: Numeric | Categorical | Boolean) -> str:
-    """Spell a declaration for Python, so that `_parse` makes the same of it."""
-    match spec:
-        case Numeric(lo, hi):
-            return f"({number_text(lo)}, {number_text(hi)})"
-        case Categorical():
-            return repr(plain(spec))
-        case Boolean():
-            return "bool"
+    """Spell a declaration for Python, so that `declared` makes the same of it."""
+    if isinstance(spec, Boolean):
+        return "bool"
+    told = plain(spec)
+    return repr(tuple(told) if isinstance(spec, Numeric) else told)

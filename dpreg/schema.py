@@ -79,25 +79,6 @@ class Skeleton:
 
     kinds: tuple[tuple[str, Kind], ...]
 
-    @classmethod
-    def of(cls, data: pd.DataFrame | HasKinds) -> Skeleton:
-        """Look at a frame's or source's column names and dtypes, and at no row."""
-        if isinstance(data, pd.DataFrame):
-            if data.columns.nlevels > 1:
-                raise DataError("the table's column labels have several levels: flatten them first")
-            if not all(isinstance(name, str) for name in data.columns):
-                raise DataError(
-                    "the table has column names that are not text, and a schema's names are: "
-                    "rename them first, as by `data.columns = data.columns.map(str)`"
-                )
-            pairs = zip(data.columns, data.dtypes, strict=True)
-            kinds = [(str(name), kind_of(d)) for name, d in pairs]
-        elif hasattr(data, "names") and hasattr(data, "kind"):
-            kinds = [(name, data.kind(name)) for name in data.names]
-        else:
-            raise ArgumentError("a skeleton is made of a pandas DataFrame or a Source")
-        return cls(tuple(kinds))
-
     def to_python(self) -> str:
         """Lay out a Python mapping; `Schema` refuses each ``...`` until it is replaced."""
         lines = []
@@ -112,9 +93,8 @@ class Skeleton:
         lines = []
         for name, kind in self.kinds:
             blank, advice = _TEMPLATE[kind]
-            key = json.dumps(name).replace(
-                "\x7f", "\\u007f"
-            )  # JSON's spelling is TOML's, except for DEL
+            # JSON's spelling is TOML's, except for DEL.
+            key = json.dumps(name).replace("\x7f", "\\u007f")
             word = "bool" if kind == "bool" else "fill in"
             entry = f'{key} = "{word}"' if blank else f"# {key}:"
             lines.append(f"{entry}  # {advice}")
@@ -152,16 +132,14 @@ def contradictions(
     """
     found = [told for _, told in misspelt(declared, [name for name, _ in kinds])]
     for name, kind in kinds:
-        if name not in declared:
-            continue
-        told = _contradiction(declared[name], kind)
-        if told:
+        if name in declared and (told := _contradiction(declared[name], kind)):
             found.append(f"column {name!r} is declared {told}")
     return tuple(found)
 
 
 def _contradiction(declared: ColumnType, kind: Kind) -> str:
-    texts = isinstance(declared, Categorical) and isinstance(declared.levels[0], str)
+    levels = declared.levels if isinstance(declared, Categorical) else ()
+    texts = any(isinstance(level, str) for level in levels)
     what = {
         Numeric: "as a number",
         Boolean: "as a truth",
@@ -173,32 +151,13 @@ def _contradiction(declared: ColumnType, kind: Kind) -> str:
         return f"{what}, and the table holds neither numbers nor labels"
     if isinstance(declared, Numeric) and kind in ("string", "category"):
         return f"{what}, and the table holds text or labels"
-    if texts and kind == "numeric" and not _numbers_spelt(declared):
+    if texts and kind == "numeric" and not any(math.isfinite(number(one)) for one in levels):
         return f"{what}, and the table holds numbers"
     return ""
 
 
-def _numbers_spelt(declared: ColumnType) -> bool:
-    """Whether some level of text is spelt like a number."""
-    assert isinstance(declared, Categorical)
-    return any(math.isfinite(number(level)) for level in declared.levels)
-
-
-def made_up(
-    declared: Mapping[str, ColumnType], n: int, formula: str | None, seed: int | None
-) -> pd.DataFrame:
-    """Draw rows from declarations alone, each column by itself; see `Schema.sample`."""
-    rng = np.random.default_rng(seed)
-    used = _mentioned(declared, formula)
-    if formula is not None and not used:
-        raise ArgumentError("the formula names no column of the schema.")
-    columns = {name: _drawn(declared[name], n, rng) for name in used}
-    return pd.DataFrame(columns, index=pd.RangeIndex(1, n + 1, name=MADE_UP))
-
-
-def _mentioned(declared: Mapping[str, ColumnType], formula: str | None) -> list[str]:
-    if formula is None:
-        return list(declared)
+def _mentioned(declared: Mapping[str, ColumnType], formula: str) -> list[str]:
+    """Return the declared columns that a formula names."""
     words = set()
     try:
         for token in tokenize.generate_tokens(io.StringIO(formula).readline):
@@ -206,7 +165,10 @@ def _mentioned(declared: Mapping[str, ColumnType], formula: str | None) -> list[
             words.add(token.string.strip("\"'") if quoted else token.string)
     except (tokenize.TokenError, SyntaxError):
         raise ArgumentError("the formula cannot be read.") from None
-    return [name for name in declared if name in words]
+    used = [name for name in declared if name in words]
+    if not used:
+        raise ArgumentError("the formula names no column of the schema.")
+    return used
 
 
 def _drawn(how: ColumnType, n: int, rng: np.random.Generator) -> Any:
@@ -270,11 +232,18 @@ class Schema(Mapping[str, Numeric | Categorical | Boolean]):
     _columns: dict[str, Numeric | Categorical | Boolean]
 
     def __init__(self, columns: Mapping[str, Declaration] | None = None) -> None:
-        if columns is None:
-            columns = {}
-        if not isinstance(columns, Mapping):
+        if not isinstance(columns, Mapping | None):
             raise SchemaError("a schema is a mapping of column names to declarations: " + HOW)
-        read = {_name(name): declared(name, spec) for name, spec in columns.items()}
+        read = {}
+        for name, spec in (columns or {}).items():
+            if not isinstance(name, str) or not name.strip():
+                raise SchemaError(
+                    "a column's name must be text and not blank: correct the schema's keys"
+                )
+            try:
+                read[name] = declared(spec)
+            except SchemaError as err:
+                raise SchemaError(f"column {name!r}: {err}") from None
         object.__setattr__(self, "_columns", read)
 
     @classmethod
@@ -291,9 +260,7 @@ class Schema(Mapping[str, Numeric | Categorical | Boolean]):
         """
         if isinstance(obj, Schema):
             return obj
-        if obj is None:
-            return cls()
-        if isinstance(obj, Mapping):
+        if obj is None or isinstance(obj, Mapping):
             return cls(obj)
         if isinstance(obj, str | os.PathLike):
             return cls.from_file(obj)
@@ -354,7 +321,19 @@ class Schema(Mapping[str, Numeric | Categorical | Boolean]):
         Skeleton
             Prints as Python; ``print(skeleton.to_toml())`` is the same as a TOML file.
         """
-        return Skeleton.of(data)
+        if isinstance(data, pd.DataFrame):
+            if data.columns.nlevels > 1:
+                raise DataError("the table's column labels have several levels: flatten them first")
+            if not all(isinstance(name, str) for name in data.columns):
+                raise DataError(
+                    "the table has column names that are not text, and a schema's names are: "
+                    "rename them first, as by `data.columns = data.columns.map(str)`"
+                )
+            pairs = zip(data.columns, data.dtypes, strict=True)
+            return Skeleton(tuple((str(name), kind_of(dtype)) for name, dtype in pairs))
+        if hasattr(data, "names") and hasattr(data, "kind"):
+            return Skeleton(tuple((name, data.kind(name)) for name in data.names))
+        raise ArgumentError("a skeleton is made of a pandas DataFrame or a Source")
 
     def doubts(self, data: pd.DataFrame | HasKinds) -> tuple[str, ...]:
         """Say where a table's column kinds contradict the schema; looks at no row.
@@ -371,7 +350,7 @@ class Schema(Mapping[str, Numeric | Categorical | Boolean]):
         tuple of str
             A sentence for each declared column whose kind cannot be meant; empty if there is none.
         """
-        return contradictions(self, Skeleton.of(data).kinds)
+        return contradictions(self, self.skeleton(data).kinds)
 
     def sample(
         self, n: int, *, formula: str | None = None, seed: int | None = None
@@ -404,7 +383,10 @@ class Schema(Mapping[str, Numeric | Categorical | Boolean]):
             whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
             if not whole and not (name == "seed" and value is None):
                 raise ArgumentError(f"{name} must be an integer of at least {least}.")
-        return made_up(self, n, formula, seed)
+        rng = np.random.default_rng(seed)
+        used = self if formula is None else _mentioned(self, formula)
+        columns = {name: _drawn(self[name], n, rng) for name in used}
+        return pd.DataFrame(columns, index=pd.RangeIndex(1, n + 1, name=MADE_UP))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, dicts and words that `Schema` reads back; fit for JSON."""
@@ -448,12 +430,6 @@ class Schema(Mapping[str, Numeric | Categorical | Boolean]):
     def __reduce__(self) -> tuple[type[Schema], tuple[dict[str, Any]]]:
         """Pickle as the declarations."""
         return Schema, (dict(self._columns),)
-
-
-def _name(name: object) -> str:
-    if not isinstance(name, str) or not name.strip():
-        raise SchemaError("a column's name must be text and not blank: correct the schema's keys")
-    return name
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

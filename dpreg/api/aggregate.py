@@ -217,7 +217,8 @@ def block_table(
         source = as_source({name: data})
         columns = {name: declared.get(name, Unbounded())}
     else:
-        source, test = _local_source(data, declared), where_of(where, declared)
+        source = _local_source(data, declared)
+        test = None if where is None else where_of(where, declared)
         known = {*source.names, *(() if test is None else test.columns)}
         columns = {name: how for name, how in declared.items() if name in known or name == by}
         if not columns:

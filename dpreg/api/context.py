@@ -189,7 +189,7 @@ def facts_of(
         "formula": request.formula,
         "fit": "fixed",
         "schema": design.schema.to_dict(),
-        "bounds": bounds.bounds_sources(design.needed, unbounded),
+        "bounds": {x: "private" if x in unbounded else "schema" for x in design.needed},
         "clip": design.clip,
         "center": design.center,
         "nobs": reader.rows if request.protection.n_is_public else None,
@@ -422,7 +422,8 @@ def open_table(
     known = Schema.from_any(call["schema"])
     persons = Persons.of(request.protection, request.seed)
     source = as_source(call["data"]) if source is None else source
-    reader = Reader(source, call["progress"], persons, where_of(call["where"], known))
+    test = None if call["where"] is None else where_of(call["where"], known)
+    reader = Reader(source, call["progress"], persons, test)
     check_schema_names(known, source.names)
     return reader, known
 

@@ -79,7 +79,7 @@ class LinearModel:
             column = design.columns[place]  # as parts of the cap
             weights = Told(place, (column.offset / column.hi, column.width / column.hi))
         columns = looked_at(self, design)[1:]
-        levels = tuple(j for j in design.levels if j in columns)
+        levels = tuple(j for j in columns if design.columns[j].levels)
         return Described(columns, levels=levels, weights=weights)
 
     def family(self, design: Design) -> Family:

@@ -83,11 +83,6 @@ def announce(parts: Mapping[str, Part]) -> None:
     )
 
 
-def bounds_sources(needed: Sequence[str], names: Sequence[str]) -> dict[str, str]:
-    """Return for each column that is read whether its bounds are declared or bought."""
-    return {name: "private" if name in names else "schema" for name in needed}
-
-
 def check_table(
     reader: Reader, columns: Columns, unbounded: Sequence[str], *, counted: bool
 ) -> int:

@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import lru_cache, partial, reduce
-from operator import mul
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -25,30 +24,26 @@ from dpreg.arrays import Floats
 from dpreg.cells import Kind
 from dpreg.columns import Columns
 from dpreg.errors import ArgumentError, FormulaError, SchemaError, did_you_mean, shown
-from dpreg.formula.expressions import Interval, NotFiniteError
+from dpreg.formula.expressions import Labels, LevelTest, Spec, names, walk
 from dpreg.formula.factors import (
     Coded,
     Factor,
     Measure,
     bind,
     column_types,
-    columns_of,
-    levels_tested,
 )
 from dpreg.formula.rows import (
     CodedColumns,
     Column,
-    Product,
     clean_cells,
     coded_columns,
     factor_values,
-    layout_of_columns,
     multiplied,
     scale,
     scaled_column,
     scaled_response,
 )
-from dpreg.formula.syntax import Labels, Spec, read_factor
+from dpreg.formula.syntax import read_factor
 from dpreg.formula.terms import INTERCEPT, FormulaTerms, Term, code_terms, read_terms
 from dpreg.grouped import CodedRows, Layout
 from dpreg.schema import Schema
@@ -93,6 +88,10 @@ class Design:
         Raw columns read, the response's first.
     types : mapping of str to ColumnType
         How each of them is read.
+    has_intercept : bool
+        Whether the formula has an intercept.
+    size : int
+        D: the cells of a row vector.
     layout : Layout
         Which columns `coded` leaves as codes.
     """
@@ -107,31 +106,16 @@ class Design:
     terms: tuple[Term, ...]
     needed: tuple[str, ...]
     types: Columns = field(compare=False)
+    has_intercept: bool = field(compare=False)
+    size: int = field(compare=False)
     _factors: Mapping[str, Factor] = field(compare=False)
-    _response: Measure = field(compare=False)
     layout: Layout = field(compare=False)
-    _products: tuple[Product, ...] = field(compare=False)
     _groups: tuple[CodedColumns, ...] = field(compare=False)
-
-    @property
-    def size(self) -> int:
-        """D: the cells of a row vector."""
-        return len(self.columns) + 1
 
     def levels_of(self, term: str) -> tuple[str, ...] | None:
         """Return the levels of a term that is one factor of levels, as patsy writes them."""
         factor = self._factors.get(term)
         return None if not isinstance(factor, Coded) else tuple(str(x) for x in factor.levels)
-
-    @property
-    def levels(self) -> tuple[int, ...]:
-        """Indices of the columns that are made of factors of levels alone."""
-        return tuple(j for j, column in enumerate(self.columns) if column.levels)
-
-    @property
-    def has_intercept(self) -> bool:
-        """Whether the formula has an intercept."""
-        return any(term.name == INTERCEPT for term in self.terms)
 
     def __repr__(self) -> str:
         """Show public facts only."""
@@ -158,32 +142,21 @@ class Design:
         ndarray, shape (rows, D), float64, Fortran order
             Stored units, not yet on the grid.
         """
-        return self._made(chunk, range(self.size), ()).dense
+        return self.coded(chunk, whole=True).dense
 
-    def coded(self, chunk: Mapping[str, NDArray[Any]]) -> CodedRows:
-        """Make the same vectors with wide factors left as codes: see `layout`."""
-        return self._made(chunk, self.layout.dense.tolist(), self._groups)
-
-    def _made(
-        self,
-        chunk: Mapping[str, NDArray[Any]],
-        places: Sequence[int],
-        groups: Sequence[CodedColumns],
-    ) -> CodedRows:
+    def coded(self, chunk: Mapping[str, NDArray[Any]], *, whole: bool = False) -> CodedRows:
+        """Make the same vectors with wide factors left as codes, unless `whole`: see `layout`."""
+        columns = (*self.columns, self.response)
+        places = range(self.size) if whole else self.layout.dense
         with np.errstate(all="ignore"):
             cells, complete = clean_cells(chunk, self.types, clipped=True)
             values = factor_values(self._factors.values(), cells, complete)
-            (response,) = factor_values([self._response], cells, complete).values()
             out = np.empty((len(places), len(complete)))
             out[0] = 1.0
-            for row, place in zip(out[1:], places[1:], strict=True):
-                if place < len(self.columns):
-                    column, raw = self.columns[place], multiplied(self._products[place - 1], values)
-                else:
-                    column, raw = self.response, response[0]
-                scale(raw, column.offset, column.width, row)
+            for row, column in zip(out[1:], (columns[place] for place in places[1:]), strict=True):
+                scale(multiplied(column.parts, values), column.offset, column.width, row)
             out[:, ~complete] = 0.0
-            slots = tuple(group.slots(values, complete) for group in groups)
+            slots = () if whole else tuple(one.slots(values, complete) for one in self._groups)
         return CodedRows(out.T, slots)
 
     def matrix(self, frame: object, columns: Sequence[int]) -> pd.DataFrame:
@@ -204,11 +177,10 @@ class Design:
             One column for each index, in the columns' own units, on the frame's index; a row is NaN
             where a cell that these columns need is missing, undeclared or without a finite value.
         """
-        chosen = self._chosen(columns)
-        products = [self._products[j - 1] for j in chosen if j > 0]
-        factors = {
-            part[0]: self._factors[part[0]] for product in products for part in product.parts
-        }
+        chosen = list(columns)
+        assert set(chosen) <= set(range(len(self.columns)))
+        parts = [part for j in chosen for part in self.columns[j].parts]
+        factors = {part.factor.code: part.factor for part in parts}
         needed = dict.fromkeys(name for factor in factors.values() for name in factor.columns)
         types = {name: self.types[name] for name in needed}
         index = frame.index if isinstance(frame, pd.DataFrame) else None
@@ -216,32 +188,18 @@ class Design:
         if not isinstance(source, LocalSource):
             raise ArgumentError("newdata must be a table of this process, such as a DataFrame")
         rows = source.count() if source.rows is None else source.rows
-        if types:
-            pieces = [
-                self._raw(chunk, types, factors, chosen)
-                for chunk in source.chunks(types, max(1, rows))
-            ]
-        else:
-            pieces = [np.ones((rows, len(chosen)))]
-        values = np.concatenate(pieces) if pieces else np.empty((0, len(chosen)))
-        return pd.DataFrame(values, index=index, columns=[self.columns[j].name for j in chosen])
-
-    def _raw(
-        self,
-        chunk: Mapping[str, NDArray[Any]],
-        types: Columns,
-        factors: Mapping[str, Factor],
-        chosen: Sequence[int],
-    ) -> Floats:
+        raw, start = np.ones((rows, len(chosen))), 0
         with np.errstate(all="ignore"):
-            cells, complete = clean_cells(chunk, types, clipped=False)
-            values = factor_values(factors.values(), cells, complete)
-            out = np.ones((len(complete), len(chosen)))
-            for place, j in enumerate(chosen):
-                if j > 0:
-                    out[:, place] = multiplied(self._products[j - 1], values)
-            out[~complete] = np.nan
-        return out
+            for chunk in source.chunks(types, max(1, rows)) if types else ():
+                cells, complete = clean_cells(chunk, types, clipped=False)
+                values = factor_values(factors.values(), cells, complete)
+                out = raw[start : start + len(complete)]
+                for place, j in enumerate(chosen):
+                    if j > 0:
+                        out[:, place] = multiplied(self.columns[j].parts, values)
+                out[~complete] = np.nan
+                start += len(complete)
+        return pd.DataFrame(raw, index=index, columns=[self.columns[j].name for j in chosen])
 
     def to_user_units(self, columns: Sequence[int]) -> tuple[Floats, Floats]:
         """Map stored coefficients to coefficients of the columns' own units.
@@ -278,7 +236,8 @@ class Design:
 
         Of a model without the intercept the row is the first one.
         """
-        chosen = self._chosen(columns)
+        chosen = list(columns)
+        assert set(chosen) <= set(range(len(self.columns)))
         scale = self.response.width
         factors = np.array([scale / self.columns[j].width for j in chosen])
         offsets = np.array([self.columns[j].offset for j in chosen])
@@ -293,11 +252,6 @@ class Design:
             )
         first[row : row + 1] = factors[row : row + 1]
         return factors, first, shift
-
-    def _chosen(self, columns: Sequence[int]) -> list[int]:
-        chosen = [int(j) for j in columns]
-        assert set(chosen) <= set(range(len(self.columns)))
-        return chosen
 
 
 def build_design(
@@ -352,31 +306,25 @@ def build_design(
             f"response {shown(parsed.response)} is not one column of numbers; a two-level response "
             f"can be written as a number, as in I(1 * flag)."
         )
-    regressors = {code: factors[code] for term in parsed.terms for code in term}
-    terms, products = code_terms(parsed, regressors)
+    terms, products = code_terms(parsed, factors)
     kept = resolve_keep(terms, keep)
     affine = INTERCEPT in kept
     centered = center and affine  # else a model without an intercept would be one of y - middle
-    columns = [Column(INTERCEPT, INTERCEPT, 1.0, 1.0, 0.0, 1.0)]
-    named = {place: term.name for term in terms for place in term.columns}
-    for place, product in enumerate(products, start=1):
-        counts = _levels(product, regressors)
-        scaled = scaled_column(
-            product.name,
-            named[place],
-            _product_interval(product, regressors),
-            centered=affine,
-            indicator=0 not in counts and max(counts) > 2,
-        )
-        columns.append(replace(scaled, levels=0 not in counts))
+    columns = [Column(INTERCEPT, 1.0, 1.0, 0.0, 1.0)]
+    columns += [scaled_column(name, parts, centered=affine) for name, parts in products.items()]
     terms = [
         replace(
-            term, exclusive=term.exclusive and all(columns[i].offset == 0 for i in term.columns)
+            term, exclusive=term.exclusive and all(columns[j].offset == 0 for j in term.columns)
         )
         for term in terms
     ]
-    groups = coded_columns(products, columns[1:], regressors)
-    scaled = scaled_response(parsed.response, response.intervals[0], clip=clip, center=centered)
+    groups = coded_columns(columns)
+    scaled = scaled_response(response, clip=clip, center=centered)
+    size = len(columns) + 1
+    grouped = np.array([place for one in groups for place in one.group.places], dtype=np.int64)
+    layout = Layout(
+        size, np.setdiff1d(np.arange(size), grouped), tuple(one.group for one in groups)
+    )
     return Design(
         formula=formula,
         schema=schema,
@@ -388,10 +336,10 @@ def build_design(
         terms=tuple(terms),
         needed=tuple(types),
         types=types,
-        _factors=regressors,
-        _response=response,
-        layout=layout_of_columns(len(columns) + 1, groups),
-        _products=products,
+        has_intercept=parsed.intercept,
+        size=size,
+        _factors=factors,
+        layout=layout,
         _groups=groups,
     )
 
@@ -459,10 +407,17 @@ def undeclared(formula: str, schema: Schema, source: Source) -> tuple[str, ...]:
         declared; the message says how.
     """
     parsed, specs = _read(formula)
-    _check_response(parsed, specs)
+    response = names(specs[parsed.response])
+    for code in (code for term in parsed.terms for code in term):
+        if both := [column for column in names(specs[code]) if column in response]:
+            raise FormulaError(
+                f"factor {shown(code)}: {shown(both[0])} is the response, so it cannot stand on "
+                "the right-hand side too; leave it out there."
+            )
     found: dict[str, None] = {}
     for code, spec in specs.items():
-        for column in columns_of(spec):
+        labels = {node.column for node in walk(spec) if isinstance(node, Labels | LevelTest)}
+        for column in names(spec):
             if column in schema or (isinstance(spec, Labels) and spec.levels is not None):
                 continue
             if column not in source.names:
@@ -475,19 +430,14 @@ def undeclared(formula: str, schema: Schema, source: Source) -> tuple[str, ...]:
                     f"factor {shown(code)}: {shown(column)} is neither a declared column nor one "
                     f"of the table's{near}"
                 )
-            if isinstance(spec, Labels) or column in levels_tested(spec):
-                raise _needs_levels(column, "is used as labels")
-            if source.kind(column) in _HOLDS:
-                raise _needs_levels(column, _HOLDS[source.kind(column)])
+            why = "is used as labels" if column in labels else _HOLDS.get(source.kind(column))
+            if why:
+                raise SchemaError(
+                    f"column {shown(column)} {why} and is undeclared; declare its levels in the "
+                    f'schema, as in {{{shown(column)}: {{"levels": ["a", "b"]}}}}, or bool.'
+                )
             found[column] = None
     return tuple(found)
-
-
-def _needs_levels(column: str, why: str) -> SchemaError:
-    return SchemaError(
-        f"column {shown(column)} {why} and is undeclared; declare its levels in the schema, as in "
-        f'{{{shown(column)}: {{"levels": ["a", "b"]}}}}, or bool.'
-    )
 
 
 def _read(formula: str) -> tuple[FormulaTerms, dict[str, Spec]]:
@@ -501,43 +451,3 @@ def _read(formula: str) -> tuple[FormulaTerms, dict[str, Spec]]:
         read_factor(code)
     codes = dict.fromkeys([parsed.response, *(code for term in parsed.terms for code in term)])
     return parsed, {code: read_factor(code) for code in codes}
-
-
-def _check_response(parsed: FormulaTerms, specs: Mapping[str, Spec]) -> None:
-    """Refuse a formula that explains the response by itself."""
-    response = columns_of(specs[parsed.response])
-    for code in (code for term in parsed.terms for code in term):
-        if both := [column for column in columns_of(specs[code]) if column in response]:
-            raise FormulaError(
-                f"factor {shown(code)}: {shown(both[0])} is the response, so it cannot stand on "
-                "the right-hand side too; leave it out there."
-            )
-
-
-def _levels(column: Product, factors: Mapping[str, Factor]) -> list[int]:
-    """Return how many levels each factor of a column has, 0 where it has none."""
-    own = (factors[code] for code, _, _ in column.parts)
-    return [len(factor.levels) if isinstance(factor, Coded) else 0 for factor in own]
-
-
-def _product_interval(column: Product, factors: Mapping[str, Factor]) -> Interval:
-    """Multiply the intervals of a column's parts."""
-    parts = []
-    for code, place, levels in column.parts:
-        factor = factors[code]
-        if levels is not None:
-            parts.append(Interval(float(levels.min()), float(levels.max())))
-        elif isinstance(factor, Measure):
-            parts.append(factor.intervals[place])
-    try:
-        return _product(tuple(parts))
-    except NotFiniteError:
-        raise SchemaError(
-            f"column {shown(column.name)} is not bounded in float64 under the declared bounds; "
-            f"narrow the bounds of the columns in it."
-        ) from None
-
-
-@lru_cache(maxsize=256)  # columns of one factor are alike
-def _product(parts: tuple[Interval, ...]) -> Interval:
-    return reduce(mul, parts, Interval(1.0, 1.0))

@@ -124,18 +124,15 @@ class Interval:
         even = k % 2 == 0
         floor = 0.0 if even or self.lo >= 0 else -math.inf
         ceiling = 0.0 if not even and self.hi <= 0 else math.inf
+        ends = (*self._ends, 0.0) if even and 0.0 in self else self._ends
         if abs(k) <= LARGEST_EXACT_POWER:
-            exact = [Fraction(a) ** k for a in self._ends]
-            if even and 0.0 in self:
-                exact.append(Fraction(0))
+            exact = [Fraction(a) ** k for a in ends]
             result = _outward(min(exact), max(exact))
             if k in (-1, 1, 2):
                 return result
             corners = [result.lo, result.hi]
         else:
-            corners = [_float_power(a, float(k)) for a in self._ends]
-            if even and 0.0 in self:
-                corners.append(0.0)
+            corners = [_float_power(a, float(k)) for a in ends]
         return _widened(min(corners), max(corners), floor=floor, ceiling=ceiling)
 
     def absolute(self) -> Interval:
@@ -249,16 +246,13 @@ def _joined(join: Callable[[Iterable[float]], float], *truths: Interval) -> Inte
     return Interval(join(truth.lo for truth in truths), join(truth.hi for truth in truths))
 
 
-_ARITHMETIC: Final[Mapping[str, Callable[..., Any]]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "**": operator.pow,
-    "negative": operator.neg,
-}
 OPERATIONS: Final[Mapping[str, tuple[Callable[..., Any], Callable[..., Interval]]]] = {
-    **{symbol: (operation, operation) for symbol, operation in _ARITHMETIC.items()},
+    "+": (operator.add, operator.add),
+    "-": (operator.sub, operator.sub),
+    "*": (operator.mul, operator.mul),
+    "/": (operator.truediv, operator.truediv),
+    "**": (operator.pow, operator.pow),
+    "negative": (operator.neg, operator.neg),
     "log": (np.log, Interval.log),
     "log1p": (np.log1p, Interval.log1p),
     "exp": (np.exp, Interval.exp),
@@ -348,15 +342,52 @@ infinity marks a row where it has none. Its `bounds` hold every value that it ca
 """
 
 
-def walk(expression: Expression) -> Iterator[Expression]:
-    """Yield a node and those below it, in the order written."""
-    yield expression
-    if isinstance(expression, Applied):
-        for operand in expression.operands:
+# ---- what a factor says --------------------------------------------------------------------------
+
+Literal = str | bool | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """``C(column, contrast, levels=[...])``.
+
+    `levels` is None where the schema's list stands; `reference` is None for the first level.
+    `coding` is "treatment" or "sum".
+    """
+
+    column: str
+    levels: tuple[Literal, ...] | None
+    coding: str
+    reference: Literal | None
+
+
+@dataclass(frozen=True, slots=True)
+class Spline:
+    """``bs(x, knots=[...], lower_bound=..., upper_bound=...)`` with every constant literal."""
+
+    operand: Expression
+    knots: tuple[float, ...]
+    degree: int
+    include_intercept: bool
+    lower: float
+    upper: float
+
+
+Spec = Expression | Labels | Spline
+"""What a factor's text says, before the schema is known."""
+
+
+def walk(spec: Spec) -> Iterator[Spec]:
+    """Yield what a factor says and each node below it, in the order written."""
+    yield spec
+    if isinstance(spec, Spline):
+        yield from walk(spec.operand)
+    elif isinstance(spec, Applied):
+        for operand in spec.operands:
             yield from walk(operand)
 
 
-def names(expression: Expression) -> tuple[str, ...]:
-    """Name the raw columns that an expression reads, each once, in the order written."""
-    nodes = (node for node in walk(expression) if isinstance(node, Name | LevelTest))
+def names(spec: Spec) -> tuple[str, ...]:
+    """Name the raw columns that a factor reads, each once, in the order written."""
+    nodes = (node for node in walk(spec) if isinstance(node, Name | LevelTest | Labels))
     return tuple(dict.fromkeys(node.column for node in nodes))

@@ -11,7 +11,7 @@ Tested in `tests/formula/test_design.py` and `tests/formula/test_against_patsy.p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -27,14 +27,16 @@ from dpreg.formula.expressions import (
     Cells,
     Expression,
     Interval,
+    Labels,
     LevelTest,
+    Literal,
     Name,
     NotFiniteError,
     Number,
+    Spec,
+    Spline,
     names,
-    walk,
 )
-from dpreg.formula.syntax import Labels, Literal, Spec, Spline
 
 SPLINE_TOLERANCE = 1e-9
 """How far, in widths of a spline, its argument may lie outside by rounding; it is moved inside."""
@@ -76,8 +78,8 @@ class Coded:
         Its levels in their order.
     coding : str
         "treatment" or "sum".
-    reference : object
-        The reference level, or its place; None for the first.
+    reference : int
+        The place of its reference level.
     codes : callable
         Cells of a chunk to the places of the rows' levels, intp; -1 where there is none.
     """
@@ -86,26 +88,11 @@ class Coded:
     columns: tuple[str, ...]
     levels: tuple[Literal, ...]
     coding: str
-    reference: Literal | None
+    reference: int
     codes: Callable[[Cells], Places]
 
 
 Factor = Measure | Coded
-
-
-def columns_of(spec: Spec) -> tuple[str, ...]:
-    """List the raw columns that a factor reads, each once, in the order written."""
-    return (spec.column,) if isinstance(spec, Labels) else names(_expression_of(spec))
-
-
-def levels_tested(spec: Spec) -> set[str]:
-    """Name the raw columns that a factor compares with a text, so that they must have levels."""
-    nodes = () if isinstance(spec, Labels) else walk(_expression_of(spec))
-    return {node.column for node in nodes if isinstance(node, LevelTest)}
-
-
-def _expression_of(spec: Spline | Expression) -> Expression:
-    return spec.operand if isinstance(spec, Spline) else spec
 
 
 def column_types(specs: Mapping[str, Spec], schema: Columns) -> dict[str, ColumnType]:
@@ -134,7 +121,7 @@ def column_types(specs: Mapping[str, Spec], schema: Columns) -> dict[str, Column
             levels.setdefault(spec.column, {}).update(dict.fromkeys(spec.levels))
     types: dict[str, ColumnType] = {}
     for code, spec in specs.items():
-        for column in columns_of(spec):
+        for column in names(spec):
             if column in schema:
                 types[column] = schema[column]
             elif column in levels:
@@ -177,44 +164,29 @@ def bind(code: str, spec: Spec, types: Columns, *, response: bool = False) -> Fa
     """
     if isinstance(spec, Labels):
         return coded_labels(code, spec, types[spec.column])
-    columns = columns_of(spec)
-    if isinstance(spec, Spline):
-        return _spline(code, spec, columns, types)
+    columns = names(spec)
     if isinstance(spec, Name):
-        column = spec.column
-        truths = isinstance(types[column], Boolean)
-        if isinstance(types[column], Categorical) or (truths and not response):
-            return coded_labels(code, Labels(column, None, "treatment", None), types[column])
-    expression = bound(code, spec, types)
+        kind = types[spec.column]
+        if isinstance(kind, Categorical) or (isinstance(kind, Boolean) and not response):
+            return coded_labels(code, Labels(spec.column, None, "treatment", None), kind)
+    expression = bound(code, spec.operand if isinstance(spec, Spline) else spec, types)
     interval = interval_of(code, expression, types)
+    if isinstance(spec, Spline):
+        return _spline(code, spec, columns, expression, interval)
     if interval.is_point:
         raise SchemaError(
             f"factor {shown(code)} is constant under the declared bounds of "
             f"{_listed(columns)}: widen the bounds or leave the factor out."
         )
-    if is_truth(expression) and not response:
-        return Coded(code, columns, (False, True), "treatment", None, _truth_places(expression))
+    compared = isinstance(expression, Applied) and expression.symbol in COMPARISONS
+    if (compared or isinstance(expression, LevelTest)) and not response:
+        places = _matched(expression.values, (0.0, 1.0))
+        return Coded(code, columns, (False, True), "treatment", 0, places)
     return Measure(code, columns, (interval,), lambda cells: [expression.values(cells)])
 
 
 def _listed(columns: Iterable[str]) -> str:
     return ", ".join(shown(column) for column in columns)
-
-
-def is_truth(expression: Expression) -> bool:
-    """Say whether an expression is a comparison."""
-    compared = isinstance(expression, Applied) and expression.symbol in COMPARISONS
-    return compared or isinstance(expression, LevelTest)
-
-
-def _truth_places(truth: Expression) -> Callable[[Cells], Places]:
-    """Compute the level places of a truth: 0 for false, 1 for true, -1 where it is NaN."""
-
-    def codes(cells: Cells) -> Places:
-        values = truth.values(cells)
-        return np.where(values == values, values == 1.0, -1).astype(np.intp)
-
-    return codes
 
 
 def bound(code: str, expression: Expression, types: Columns) -> Expression:
@@ -223,27 +195,18 @@ def bound(code: str, expression: Expression, types: Columns) -> Expression:
         case LevelTest(column, level, equal):
             return _level_test(code, column, level, equal, types[column])
         case Name(column) if isinstance(types[column], Categorical):
-            raise _not_numbers(code, column)
-        case Applied(("==" | "!=") as symbol, sides):
-            for name, other in (sides, sides[::-1]):
-                if (
-                    isinstance(name, Name)
-                    and isinstance(other, Number)
-                    and isinstance(types[name.column], Categorical)
-                ):
-                    equal, column = symbol == "==", name.column
-                    return _level_test(code, column, other.value, equal, types[column])
-    if isinstance(expression, Applied):
-        operands = tuple(bound(code, operand, types) for operand in expression.operands)
-        return Applied(expression.symbol, operands)
+            raise FormulaError(
+                f"factor {shown(code)}: {shown(column)} is declared with levels, not as a number; "
+                f'let it stand alone, or test for a level as in g == "a".'
+            )
+        case Applied(
+            ("==" | "!=") as symbol,
+            (Name(column), Number(level)) | (Number(level), Name(column)),
+        ) if isinstance(types[column], Categorical):
+            return _level_test(code, column, level, symbol == "==", types[column])
+        case Applied(symbol, operands):
+            return Applied(symbol, tuple(bound(code, operand, types) for operand in operands))
     return expression
-
-
-def _not_numbers(code: str, column: str) -> FormulaError:
-    return FormulaError(
-        f"factor {shown(code)}: {shown(column)} is declared with levels, not as a number; let it "
-        f'stand alone, or test for a level as in g == "a".'
-    )
 
 
 def _level_test(
@@ -279,10 +242,10 @@ def interval_of(code: str, expression: Expression, types: Columns) -> Interval:
         ) from None
 
 
-def _spline(code: str, spec: Spline, columns: tuple[str, ...], types: Columns) -> Measure:
+def _spline(
+    code: str, spec: Spline, columns: tuple[str, ...], operand: Expression, interval: Interval
+) -> Measure:
     """Bind a B-spline basis, whose columns lie in [0, 1] wherever it is defined."""
-    operand = bound(code, spec.operand, types)
-    interval = interval_of(code, operand, types)
     slack = SPLINE_TOLERANCE * (spec.upper - spec.lower)
     if interval.lo < spec.lower - slack or interval.hi > spec.upper + slack:
         raise FormulaError(
@@ -301,12 +264,7 @@ def _spline(code: str, spec: Spline, columns: tuple[str, ...], types: Columns) -
         x = np.asarray(operand.values(cells))
         inside = (x >= spec.lower - slack) & (x <= spec.upper + slack)
         x = np.where(inside, np.clip(x, spec.lower, spec.upper), spec.lower)
-        found = []
-        for basis in bases:
-            column = np.asarray(splev(x, (knots, basis, spec.degree)), dtype=np.float64)
-            column[~inside] = np.nan
-            found.append(column)
-        return found
+        return [np.where(inside, splev(x, (knots, own, spec.degree)), np.nan) for own in bases]
 
     return Measure(code, columns, (Interval(0.0, 1.0),) * len(bases), values)
 
@@ -354,7 +312,7 @@ def coded_labels(code: str, spec: Labels, kind: ColumnType) -> Coded:
                     f"factor {shown(code)}: {shown(column)} is declared as bool; its levels can "
                     f"only be [False, True] or [True, False]."
                 )
-            codes = _matched(column, tuple(float(level) for level in levels))
+            codes = _matched(itemgetter(column), levels)
         case _:
             if spec.levels is None or any(isinstance(level, str) for level in spec.levels):
                 raise FormulaError(
@@ -362,14 +320,16 @@ def coded_labels(code: str, spec: Labels, kind: ColumnType) -> Coded:
                     f'as in C(x, levels=[1, 2, 3]), or declare {{"x": {{"levels": [1, 2, 3]}}}}.'
                 )
             levels = spec.levels
-            codes = _matched(column, tuple(float(level) for level in levels))
-    reference = spec.reference
-    if reference is not None and reference not in levels:
-        place = isinstance(reference, int) and not isinstance(reference, bool)
-        if not (place and -len(levels) <= int(reference) < len(levels)):
+            codes = _matched(itemgetter(column), levels)
+    named, reference = spec.reference, 0
+    if named in levels:
+        reference = levels.index(named)
+    elif named is not None:
+        if isinstance(named, bool) or named not in range(-len(levels), len(levels)):
             raise FormulaError(
                 f"factor {shown(code)}: its reference is not one of its levels; name a level."
             )
+        reference = int(named) % len(levels)
     return Coded(code, (column,), levels, spec.coding, reference, codes)
 
 
@@ -378,14 +338,16 @@ def _recoded(column: str, places: list[int]) -> Callable[[Cells], Places]:
     return lambda cells: table[cells[column]]
 
 
-def _matched(column: str, levels: tuple[float, ...]) -> Callable[[Cells], Places]:
-    """Level places of a column of numbers: where a cell equals a level."""
+def _matched(
+    values: Callable[[Cells], Floats], levels: Sequence[Literal]
+) -> Callable[[Cells], Places]:
+    """Level places of numbers: where one equals a level."""
 
     def codes(cells: Cells) -> Places:
-        values = cells[column]
-        places = np.full(len(values), -1, dtype=np.intp)
+        numbers = values(cells)
+        places = np.full(len(numbers), -1, dtype=np.intp)
         for place, level in enumerate(levels):
-            places[values == level] = place
+            places[numbers == float(level)] = place
         return places
 
     return codes

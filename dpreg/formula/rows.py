@@ -18,8 +18,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import lru_cache, reduce
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -28,17 +30,39 @@ from numpy.typing import NDArray
 from dpreg.arrays import Bools, Floats, Places, to_grid
 from dpreg.columns import Boolean, Categorical, Columns, Numeric
 from dpreg.errors import SchemaError, shown
-from dpreg.formula.expressions import Interval
+from dpreg.formula.expressions import Interval, NotFiniteError
 from dpreg.formula.factors import Coded, Factor, Measure
-from dpreg.grouped import Group, Layout, Slots
+from dpreg.grouped import Group, Slots
 
 Array = NDArray[Any]
-Values = Mapping[str, Any]
-"""Factors' values by their text: a list of columns, or the places of levels."""
 
 _LARGEST = 2.0**500
 _FEWEST = 16
 """Columns of a group: fewer are sooner multiplied with the others, as numbers."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """What a design column is a product of.
+
+    Attributes
+    ----------
+    factor : Measure or Coded
+    place : int
+        Which of its columns.
+    interval : Interval
+        Its bounds.
+    levels : array or None
+        For a factor of levels the column's value at each of them.
+    level : int or None
+        Where it is 1 at one of them and 0 at the others, which one.
+    """
+
+    factor: Factor
+    place: int
+    interval: Interval
+    levels: Floats | None
+    level: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +73,6 @@ class Column:
     ----------
     name : str
         patsy's name, such as ``county[T.cc]``.
-    term : str
-        Name of the term it belongs to.
     lo, hi : float
         Public bounds of the column in its own units.
     offset, width : float
@@ -58,35 +80,44 @@ class Column:
         its stored value is y / c.
     levels : bool
         Whether it is made of factors of levels alone: it has no other values than its codes.
+    parts : tuple of Part
+        It is their product in this order; the constant has none.
     """
 
     name: str
-    term: str
     lo: float
     hi: float
     offset: float
     width: float
     levels: bool = False
+    parts: tuple[Part, ...] = field(default=(), repr=False, compare=False)
 
 
-def scaled_column(
-    name: str, term: str, interval: Interval, *, centered: bool, indicator: bool
-) -> Column:
+def scaled_column(name: str, parts: tuple[Part, ...], *, centered: bool) -> Column:
     """Scale a column by its bounds.
 
     With the intercept kept (`centered`) the bounds [lo, hi] go to [-1, 1], so a column of two
     values goes to -1 and +1. A column made of categorical factors alone, one of which has three
-    levels or more (`indicator`), stays as it is coded, 0/1 under treatment coding: it is divided
-    by its largest modulus, 1. Everything else, a product of a level and a number too, follows the
-    rule of its interval. Without the intercept every column is only divided: a model without the
-    intercept could not take up a shift.
+    levels or more, stays as it is coded, 0/1 under treatment coding: it is divided by its largest
+    modulus, 1. Everything else, a product of a level and a number too, follows the rule of its
+    interval. Without the intercept every column is only divided: a model without the intercept
+    could not take up a shift.
 
     Raises
     ------
     SchemaError
-        If the column has no width.
+        If the column is not bounded or has no width.
     """
-    if centered and not indicator:
+    try:
+        interval = _product(tuple(part.interval for part in parts))
+    except NotFiniteError:
+        raise SchemaError(
+            f"column {shown(name)} is not bounded in float64 under the declared bounds; "
+            f"narrow the bounds of the columns in it."
+        ) from None
+    coded = [part.factor for part in parts if isinstance(part.factor, Coded)]
+    levels = len(coded) == len(parts)
+    if centered and not (levels and any(len(factor.levels) > 2 for factor in coded)):
         offset, width = interval.lo / 2 + interval.hi / 2, interval.hi / 2 - interval.lo / 2
     else:
         offset, width = 0.0, max(abs(interval.lo), abs(interval.hi))
@@ -95,10 +126,15 @@ def scaled_column(
             f"column {shown(name)} has no width under the declared bounds: widen the bounds of "
             f"the columns in it, or leave it out."
         )
-    return Column(name, term, interval.lo, interval.hi, offset, width)
+    return Column(name, interval.lo, interval.hi, offset, width, levels, parts)
 
 
-def scaled_response(name: str, interval: Interval, *, clip: Fraction, center: bool) -> Column:
+@lru_cache(maxsize=256)  # columns of one factor are alike
+def _product(intervals: tuple[Interval, ...]) -> Interval:
+    return reduce(mul, intervals)
+
+
+def scaled_response(response: Measure, *, clip: Fraction, center: bool) -> Column:
     """Scale the response by its bounds, its clip included in the width.
 
     Raises
@@ -106,7 +142,8 @@ def scaled_response(name: str, interval: Interval, *, clip: Fraction, center: bo
     SchemaError
         If it has no width, or its square could leave float64.
     """
-    column = scaled_column(name, name, interval, centered=center, indicator=False)
+    name = response.code
+    column = scaled_column(name, (Part(response, 0, response.intervals[0], None),), centered=center)
     width = float(Fraction(column.width) * clip)
     if not width > 0:
         raise SchemaError(
@@ -117,24 +154,7 @@ def scaled_response(name: str, interval: Interval, *, clip: Fraction, center: bo
             f"response {shown(name)}: half the width of its bounds must lie between 2**-500 and "
             "2**500, since variances are squares of it: give it in another unit."
         )
-    return Column(name, name, column.lo, column.hi, column.offset, width)
-
-
-@dataclass(frozen=True, slots=True)
-class Product:
-    """One design column as a product of parts.
-
-    Attributes
-    ----------
-    name : str
-        patsy's name.
-    parts : tuple of (str, int, array or None)
-        Factor, which of its columns, and for a factor of levels the value at each level. The
-        column is their product in this order.
-    """
-
-    name: str
-    parts: tuple[tuple[str, int, Floats | None], ...]
+    return replace(column, width=width)
 
 
 def clean_cells(
@@ -162,20 +182,15 @@ def clean_cells(
     cells: dict[str, Array] = {}
     for name, kind in types.items():
         column = chunk[name]
+        there = column >= 0 if isinstance(kind, Categorical) else column == column
+        complete &= there
         match kind:
             case Categorical():
-                complete &= column >= 0
                 cells[name] = np.maximum(column, 0).astype(np.intp)
-            case Numeric(lo=lo, hi=hi) if clipped:
-                there = column == column
-                complete &= there
-                cells[name] = np.clip(column, lo, hi)
+            case Numeric(lo=lo, hi=hi):
+                cells[name] = np.clip(column, lo, hi) if clipped else np.array(column)
                 np.copyto(cells[name], lo, where=~there)
-            case Numeric(lo=lo):
-                complete &= column == column
-                cells[name] = np.where(column == column, column, lo)
             case Boolean():
-                complete &= column == column
                 cells[name] = np.fmax(column, 0.0)
     return cells, complete
 
@@ -204,13 +219,12 @@ def factor_values(
     return values
 
 
-def multiplied(product: Product, values: Values) -> Floats:
-    """Compute a raw design column, in the order in which patsy multiplies."""
-    result: Any = None
-    for code, place, levels in product.parts:
-        part = values[code][place] if levels is None else levels[values[code]]
-        result = part if result is None else result * part
-    return np.asarray(result)
+def multiplied(parts: Iterable[Part], values: Mapping[str, Any]) -> Floats:
+    """Compute a raw design column of factors' values, in the order in which patsy multiplies."""
+    cells = ((values[part.factor.code], part) for part in parts)
+    return np.asarray(
+        reduce(mul, (own[p.place] if p.levels is None else p.levels[own] for own, p in cells))
+    )
 
 
 def scale(raw: Floats, offset: float | Floats, width: float | Floats, out: Floats) -> None:
@@ -230,92 +244,53 @@ class CodedColumns:
     Attributes
     ----------
     group : Group
-    factors : tuple of str
-        Factors of levels.
+    factors : tuple of Coded
     table : array, one axis a factor
         The group's column at each combination of their levels; -1 where there is none.
-    numbers : tuple of (str, int)
-        Factors of numbers, and which of their columns, in the order in which patsy multiplies.
+    numbers : tuple of Part
+        Of factors of numbers, in the order in which patsy multiplies.
     offset, width : (m,) array
         Of the group's columns.
     """
 
     group: Group
-    factors: tuple[str, ...]
+    factors: tuple[Coded, ...]
     table: Places
-    numbers: tuple[tuple[str, int], ...]
+    numbers: tuple[Part, ...]
     offset: Floats
     width: Floats
 
     def slots(self, values: Mapping[str, Any], complete: Bools) -> Slots:
         """Make the codes and values of some rows, from their factors' values."""
-        found = self.table[tuple(values[code] for code in self.factors)]
+        found = self.table[tuple(values[factor.code] for factor in self.factors)]
         codes = np.where(complete, found, -1)
         if not self.numbers:
             return Slots(codes, None)
-        parts = tuple((code, place, None) for code, place in self.numbers)
-        raw = multiplied(Product("", parts), values)
         stored = np.empty(len(codes))
-        scale(raw, self.offset[codes], self.width[codes], stored)
+        scale(multiplied(self.numbers, values), self.offset[codes], self.width[codes], stored)
         return Slots(codes, stored)
 
 
-def coded_columns(
-    products: Sequence[Product], columns: Sequence[Column], factors: Mapping[str, Factor]
-) -> tuple[CodedColumns, ...]:
-    """Find the groups among a design's columns.
-
-    Parameters
-    ----------
-    products, columns : sequences of Product and Column
-        Of z_1, ..., z_p.
-    factors : mapping of str to Factor
-    """
+def coded_columns(columns: Sequence[Column]) -> tuple[CodedColumns, ...]:
+    """Find the groups among the columns z_0, ..., z_p of a design."""
     members: dict[tuple[tuple[str, int | None], ...], dict[tuple[int, ...], int]] = {}
-    for place, product in enumerate(products, 1):
-        parts: list[tuple[str, int | None]] = []
-        levels: list[int] = []
-        for code, own, indicator in product.parts:
-            if indicator is None:
-                parts.append((code, own))
-                continue
-            parts.append((code, None))
-            levels.append(_only_level(indicator))
-        if levels and min(levels) >= 0:
-            members.setdefault(tuple(parts), {}).setdefault(tuple(levels), place)
-    return tuple(
-        _made(key, group, columns, factors)
-        for key, group in members.items()
-        if len(group) >= _FEWEST
-    )
+    for place, column in enumerate(columns):
+        parts = column.parts
+        key = tuple((p.factor.code, p.place if p.level is None else None) for p in parts)
+        levels = tuple(part.level for part in parts if part.level is not None)
+        if levels and all(part.level is not None or part.levels is None for part in parts):
+            members.setdefault(key, {}).setdefault(levels, place)
+    return tuple(_made(group, columns) for group in members.values() if len(group) >= _FEWEST)
 
 
-def layout_of_columns(size: int, coded: Sequence[CodedColumns]) -> Layout:
-    """Lay out the moments of D = `size` columns, some of them in groups."""
-    groups = tuple(one.group for one in coded)
-    grouped = np.concatenate([np.zeros(0, dtype=np.int64), *(one.places for one in groups)])
-    return Layout(size, np.setdiff1d(np.arange(size), grouped), groups)
-
-
-def _only_level(indicator: Floats) -> int:
-    """Return the one level at which a column is 1 and not 0; -1 where it is not such a column."""
-    level = int(indicator.argmax())
-    return level if indicator[level] == 1 and np.count_nonzero(indicator) == 1 else -1
-
-
-def _made(
-    parts: tuple[tuple[str, int | None], ...],
-    members: Mapping[tuple[int, ...], int],
-    columns: Sequence[Column],
-    factors: Mapping[str, Factor],
-) -> CodedColumns:
-    labels = tuple(code for code, place in parts if place is None)
-    numbers = tuple((code, place) for code, place in parts if place is not None)
-    sizes = [len(one.levels) for one in map(factors.get, labels) if isinstance(one, Coded)]
+def _made(members: Mapping[tuple[int, ...], int], columns: Sequence[Column]) -> CodedColumns:
+    own = [columns[place] for place in members.values()]
+    parts = own[0].parts
+    factors = tuple(part.factor for part in parts if isinstance(part.factor, Coded))
+    numbers = tuple(part for part in parts if part.levels is None)
+    sizes = [len(factor.levels) for factor in factors]
     table = np.full(math.prod(sizes), -1, dtype=np.intp)
     table[np.ravel_multi_index(np.array(list(members)).T, sizes)] = np.arange(len(members))
-    places = np.array(list(members.values()), dtype=np.int64)
-    own = [columns[place - 1] for place in places]
     offset = np.array([column.offset for column in own])
     width = np.array([column.width for column in own])
     rest, named = np.empty(len(own)), np.empty(len(own))
@@ -323,5 +298,5 @@ def _made(
     scale(np.ones(len(own)), offset, width, named)
     cells = to_grid(rest).astype(np.int64)
     steps = None if numbers else to_grid(named).astype(np.int64) - cells
-    group = Group(places, cells, steps)
-    return CodedColumns(group, labels, table.reshape(sizes), numbers, offset, width)
+    group = Group(np.array(list(members.values()), dtype=np.int64), cells, steps)
+    return CodedColumns(group, factors, table.reshape(sizes), numbers, offset, width)

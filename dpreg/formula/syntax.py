@@ -15,12 +15,12 @@ import ast
 import itertools
 import math
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NoReturn
 
 import numpy as np
 
+from dpreg.cells import number
 from dpreg.errors import FormulaError, shown
 from dpreg.formula.expressions import (
     COMPARISONS,
@@ -28,9 +28,13 @@ from dpreg.formula.expressions import (
     OPERATIONS,
     Applied,
     Expression,
+    Labels,
     LevelTest,
+    Literal,
     Name,
     Number,
+    Spec,
+    Spline,
 )
 from dpreg.paths import catalogue
 from dpreg.running import silenced
@@ -56,39 +60,6 @@ _FUNCTIONS: Final = {
 _ARITHMETIC: Final = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
 _COMPARED: Final = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 _COMPARISONS: Final = dict(zip(_COMPARED, COMPARISONS, strict=True))
-
-
-Literal = str | bool | int | float
-
-
-@dataclass(frozen=True, slots=True)
-class Labels:
-    """``C(column, contrast, levels=[...])``.
-
-    `levels` is None where the schema's list stands; `reference` is None for the first level.
-    `coding` is "treatment" or "sum".
-    """
-
-    column: str
-    levels: tuple[Literal, ...] | None
-    coding: str
-    reference: Literal | None
-
-
-@dataclass(frozen=True, slots=True)
-class Spline:
-    """``bs(x, knots=[...], lower_bound=..., upper_bound=...)`` with every constant literal."""
-
-    operand: Expression
-    knots: tuple[float, ...]
-    degree: int
-    include_intercept: bool
-    lower: float
-    upper: float
-
-
-Spec = Expression | Labels | Spline
-"""What a factor's text says, before the schema is known."""
 
 
 class RefusedError(Exception):
@@ -122,14 +93,9 @@ def parsed(code: str) -> ast.expr:
     refuse(f"it is nested more than {MAX_DEPTH} deep", "compute such a column beforehand")
 
 
-def is_call(node: ast.expr, name: str) -> bool:
-    """Say whether a node is a call of a plain name."""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
-
-
-def only_argument(node: ast.expr, name: str) -> ast.expr:
+def only_argument(node: ast.Call, name: str) -> ast.expr:
     """Return the one positional argument of a call."""
-    if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
+    if len(node.args) != 1 or node.keywords:
         refuse(f"{name}() takes one argument", f"write {name}(x)")
     return node.args[0]
 
@@ -137,8 +103,17 @@ def only_argument(node: ast.expr, name: str) -> ast.expr:
 def read_expression(node: ast.expr) -> Expression:
     """Rebuild a numeric expression out of the allowed nodes."""
     match node:
-        case ast.Constant(value=value):
-            return Number(_number(value))
+        case ast.Constant(value=str()):
+            refuse(
+                "it holds a text where a number or a column belongs",
+                'text may stand in Q("column"), in levels=[...], and in a test such as g == "a"',
+            )
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            return Number(_finite(number(value)))
+        case ast.Constant():
+            refuse(
+                "it holds a constant that is not a plain number", "write numbers such as 2 or 0.5"
+            )
         case ast.Name(id=name):
             return Name(name)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
@@ -152,32 +127,25 @@ def read_expression(node: ast.expr) -> Expression:
             return _applied(symbol, read_expression(left), read_expression(right))
         case ast.Compare():
             return _comparison(node)
-        case ast.Call():
-            return _call(node)
+        case ast.Call(func=ast.Name(id="I")):
+            return read_expression(only_argument(node, "I"))
+        case ast.Call(func=ast.Name(id="Q")):
+            argument = only_argument(node, "Q")
+            if not isinstance(argument, ast.Constant) or not isinstance(argument.value, str):
+                refuse("Q() takes a column's name as a literal text", 'write Q("name")')
+            return Name(argument.value)
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr=name)) if name in FUNCTIONS:
+            return _applied(name, read_expression(only_argument(node, f"np.{name}")))
+        case ast.Call(func=function):
+            refuse(*_function_refusal(function))
     kind = type(node).__name__
     refuse(*_REFUSALS["nodes"].get(kind, [f"it holds Python's {kind}"]))
 
 
-def _number(value: object) -> float:
-    """Take a literal number; refuse every other literal."""
-    if isinstance(value, str):
-        refuse(
-            "it holds a text where a number or a column belongs",
-            'text may stand in Q("column"), in levels=[...], and in a test such as g == "a"',
-        )
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        refuse("it holds a constant that is not a plain number", "write numbers such as 2 or 0.5")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    return _finite(number)
-
-
-def _finite(number: float) -> float:
-    if not math.isfinite(number):
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
         refuse("it holds a constant that is not finite in float64", "write a smaller number")
-    return number
+    return value
 
 
 def _applied(symbol: str, *operands: Expression) -> Expression:
@@ -213,21 +181,6 @@ def _comparison(node: ast.Compare) -> Expression:
     if isinstance(left, Number) and isinstance(right, Number):
         refuse("it compares two constants", "compare a column with a number")
     return Applied(symbol, (left, right))
-
-
-def _call(node: ast.Call) -> Expression:
-    """Read ``I(x)``, ``Q("name")`` or ``np.f(x)``; refuse every other call by its name."""
-    match node.func:
-        case ast.Name(id="I"):
-            return read_expression(only_argument(node, "I"))
-        case ast.Name(id="Q"):
-            argument = only_argument(node, "Q")
-            if not isinstance(argument, ast.Constant) or not isinstance(argument.value, str):
-                refuse("Q() takes a column's name as a literal text", 'write Q("name")')
-            return Name(argument.value)
-        case ast.Attribute(value=ast.Name(id="np"), attr=name) if name in FUNCTIONS:
-            return _applied(name, read_expression(only_argument(node, f"np.{name}")))
-    refuse(*_function_refusal(node.func))
 
 
 def _function_refusal(function: ast.expr) -> list[str]:
@@ -285,19 +238,20 @@ def read_factor(code: str) -> Spec:
 
 def _factor(node: ast.expr) -> Spec:
     """Tell the three kinds of factor apart."""
-    while is_call(node, "I"):
-        node = only_argument(node, "I")
-    if is_call(node, "C"):
-        return _labels(node)
-    if is_call(node, "bs"):
-        return _spline(node)
+    match node:
+        case ast.Call(func=ast.Name(id="I")):
+            return _factor(only_argument(node, "I"))
+        case ast.Call(func=ast.Name(id="C")):
+            return _labels(node)
+        case ast.Call(func=ast.Name(id="bs")):
+            return _spline(node)
     expression = read_expression(node)
     if isinstance(expression, Number):
         refuse("it reads no column", "leave it out, or write 1 or 0 for the intercept")
     return expression
 
 
-def _labels(node: ast.expr) -> Labels:
+def _labels(node: ast.Call) -> Labels:
     """Read ``C(column[, contrast][, levels])``."""
     given = _arguments(node, "C", ("data", "contrast", "levels"))
     column = read_expression(given["data"]) if "data" in given else None
@@ -316,25 +270,25 @@ def _labels(node: ast.expr) -> Labels:
 
 def _contrast(node: ast.expr | None) -> tuple[str, Literal | None]:
     """Read ``Treatment``, ``Treatment(reference=...)`` or ``Sum``."""
-    if node is None:
-        return "treatment", None
-    if isinstance(node, ast.Name) and node.id in ("Treatment", "Sum"):
-        return node.id.lower(), None
-    if is_call(node, "Sum") and not _arguments(node, "Sum", ()):
-        return "sum", None
-    if is_call(node, "Treatment"):
-        given = _arguments(node, "Treatment", ("reference",))
-        return "treatment", _literal(given["reference"]) if given else None
+    match node:
+        case None:
+            return "treatment", None
+        case ast.Name(id="Treatment" | "Sum" as name):
+            return name.lower(), None
+        case ast.Call(func=ast.Name(id="Sum")):
+            _arguments(node, "Sum", ())
+            return "sum", None
+        case ast.Call(func=ast.Name(id="Treatment")):
+            given = _arguments(node, "Treatment", ("reference",))
+            return "treatment", _literal(given["reference"]) if given else None
     refuse("its contrast is not one that dpreg offers", "write Treatment(reference=...) or Sum")
 
 
-def _spline(node: ast.expr) -> Spline:
+def _spline(node: ast.Call) -> Spline:
     """Read ``bs()``; whatever is not literal would have to be learnt from the rows."""
     mend = "write bs(x, knots=[2, 5], degree=3, lower_bound=0, upper_bound=9) with public numbers"
     options = ("knots", "degree", "include_intercept", "lower_bound", "upper_bound")
-    if isinstance(node, ast.Call) and (
-        len(node.args) > 1 or any(word.arg == "df" for word in node.keywords)
-    ):
+    if len(node.args) > 1 or any(word.arg == "df" for word in node.keywords):
         refuse("bs() with df takes its knots from the rows", mend)
     given = _arguments(node, "bs", ("x", *options))
     missing = [name for name in ("x", "knots", "lower_bound", "upper_bound") if name not in given]
@@ -350,12 +304,9 @@ def _spline(node: ast.expr) -> Spline:
     degree = _constant(given["degree"], mend) if "degree" in given else 3.0
     if not (degree.is_integer() and 0 <= degree <= MAX_DEGREE):
         refuse(f"its degree is not a whole number from 0 to {MAX_DEGREE}", mend)
-    intercept = False
-    if "include_intercept" in given:
-        flag = _literal(given["include_intercept"])
-        if not isinstance(flag, bool):
-            refuse("include_intercept is not True or False", mend)
-        intercept = flag
+    intercept = _literal(given["include_intercept"]) if "include_intercept" in given else False
+    if not isinstance(intercept, bool):
+        refuse("include_intercept is not True or False", mend)
     if not knots and degree == 0 and not intercept:
         refuse("it has no columns", mend)
     operand = read_expression(given["x"])
@@ -372,18 +323,14 @@ def _constant(node: ast.expr, mend: str) -> float:
     return expression.value
 
 
-def _arguments(node: ast.expr, name: str, allowed: tuple[str, ...]) -> dict[str, ast.expr]:
+def _arguments(node: ast.Call, name: str, allowed: tuple[str, ...]) -> dict[str, ast.expr]:
     """Match the arguments of a call to names; no stars, no repeated or unknown ones."""
-    if not isinstance(node, ast.Call):
-        refuse(f"{name} is not called", f"write {name}(...)")
     mend = f"it takes {', '.join(allowed) or 'no arguments'}"
-    if len(node.args) > len(allowed) or any(isinstance(a, ast.Starred) for a in node.args):
+    told = [*zip(allowed, node.args, strict=False), *((w.arg, w.value) for w in node.keywords)]
+    given = {word: value for word, value in told if word in allowed}
+    starred = any(isinstance(value, ast.Starred) for value in given.values())
+    if starred or len(given) < len(node.args) + len(node.keywords):
         refuse(f"{name}() has an argument that dpreg does not offer", mend)
-    given = dict(zip(allowed, node.args, strict=False))
-    for word in node.keywords:
-        if word.arg is None or word.arg not in allowed or word.arg in given:
-            refuse(f"{name}() has an argument that dpreg does not offer", mend)
-        given[word.arg] = word.value
     return given
 
 

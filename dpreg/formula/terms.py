@@ -1,8 +1,8 @@
 """The one file that talks to patsy: a formula's terms, and how their factors are coded.
 
-patsy parses the formula, orders its terms, picks full-rank or reduced codings and names columns. It
-evaluates nothing: factors go in as objects of our own, whose types and levels come from the schema,
-and patsy looks at one made-up row of each, never at a table.
+patsy parses the formula, expands it to terms and picks full-rank or reduced codings. It evaluates
+nothing and sees no row: factors are their texts here, and what is known of them comes from the
+schema.
 
 Tested in `tests/formula/test_against_patsy.py`.
 """
@@ -19,15 +19,14 @@ from typing import Any, Final
 import numpy as np
 import patsy
 from patsy import desc
-from patsy.categorical import C
-from patsy.contrasts import ContrastMatrix
-from patsy.eval import EvalEnvironment
+from patsy.eval import EvalFactor
 from patsy.parse_formula import parse_formula
+from patsy.redundancy import pick_contrasts_for_term
 
-from dpreg.arrays import Floats
 from dpreg.errors import FormulaError, shown
+from dpreg.formula.expressions import Interval
 from dpreg.formula.factors import Factor, Measure
-from dpreg.formula.rows import Product
+from dpreg.formula.rows import Part
 from dpreg.running import silenced
 
 INTERCEPT: Final = "Intercept"
@@ -79,6 +78,7 @@ class Term:
     exclusive: bool
 
 
+@lru_cache(maxsize=16)  # a call reads its formula several times
 def read_terms(formula: str) -> FormulaTerms:
     """Take a two-sided formula apart, without evaluating any of it.
 
@@ -99,27 +99,22 @@ def read_terms(formula: str) -> FormulaTerms:
         raise FormulaError('the formula must be a text such as "y ~ x + g".')
     if len(formula) > MAX_LENGTH:
         raise FormulaError(f"the formula is longer than {MAX_LENGTH} characters; shorten it.")
-    return _taken_apart(formula)
-
-
-@lru_cache(maxsize=16)  # a call reads its formula several times
-def _taken_apart(formula: str) -> FormulaTerms:
+    described, large, reason = None, False, ""
     try:
         with silenced():  # Python warns of odd literals
-            tree = _balanced(parse_formula(formula))
-            if _most_terms(tree) > MAX_TERMS:
-                raise FormulaError(
-                    f"the formula expands to more than {MAX_TERMS} terms; leave interactions out."
-                )
-            described = desc.ModelDesc.from_formula(tree)
-    except FormulaError:
-        raise
-    except (
-        Exception
-    ) as error:  # whatever patsy stumbles over is in the formula: nothing else is known
+            tree = parse_formula(formula)
+            added = _taken_off(tree)
+            large = _most_terms(tree) + len(added) > MAX_TERMS
+            described = None if large else desc.ModelDesc.from_formula(tree)
+    except Exception as error:  # whatever it is, it is of the formula: nothing else is known
         said = str(error).partition("\n")[0] if isinstance(error, patsy.PatsyError) else ""
-        reason, described = f" ({said})" if said else "", None
-    if described is None:  # raised here: patsy's own error quotes the formula
+        reason = f" ({said})" if said else ""
+    # Raised out here: patsy's own error quotes the formula.
+    if large:
+        raise FormulaError(
+            f"the formula expands to more than {MAX_TERMS} terms; leave interactions out."
+        )
+    if described is None:
         raise FormulaError(
             f"formula {shown(formula)} cannot be parsed{reason}; write it as in "
             f'"y ~ x + g + x:g", with arithmetic inside I().'
@@ -130,14 +125,24 @@ def _taken_apart(formula: str) -> FormulaTerms:
             f"formula {shown(formula)} must have one response on the left of ~, as in "
             f'"y ~ x" or "np.log(y) ~ x"; put arithmetic inside I().'
         )
-    right = described.rhs_termlist
+    right = dict.fromkeys([*described.rhs_termlist, *(desc.Term([EvalFactor(x)]) for x in added)])
     if not right:
         raise FormulaError(f"formula {shown(formula)} has no terms; add one on the right of ~.")
     terms = tuple(tuple(f.name() for f in term.factors) for term in right if term != desc.INTERCEPT)
     if any(len(term) > MAX_ORDER for term in terms):
         raise FormulaError(f"the formula has an interaction of more than {MAX_ORDER} factors.")
-    mentioned = tuple(dict.fromkeys(_factors(tree)))
+    mentioned = tuple(dict.fromkeys([*_factors(tree), *added]))
     return FormulaTerms(left[0].factors[0].name(), terms, desc.INTERCEPT in right, mentioned)
+
+
+def _taken_off(tree: Any) -> list[str]:
+    """Take the plain factors that end a sum off a parse tree, since patsy descends by recursion."""
+    added = []
+    node = tree.args[-1]
+    while node.type == "+" and len(node.args) == 2 and node.args[1].type == "PYTHON_EXPR":
+        added.append(node.args[1].token.extra)
+        tree.args[-1] = node = node.args[0]
+    return added[::-1]
 
 
 def _factors(node: Any) -> Iterator[str]:
@@ -165,179 +170,104 @@ def _most_terms(node: Any) -> int:
     return max(1, sum(counts))
 
 
-def _balanced(tree: Any) -> Any:
-    """Turn a long sum of plain factors into a shallow tree, since patsy descends by recursion.
-
-    ``((1 + a) + b) + c`` becomes ``1 + (a + (b + c))``, the bracket halved again and again: sums of
-    plain factors are associative. All that stands before them stays as it is.
-    """
-    if tree.type != "~" or len(tree.args) != 2:
-        return tree
-    node, leaves = tree.args[1], []
-    while node.type == "+" and len(node.args) == 2 and node.args[1].type == "PYTHON_EXPR":
-        leaves.append(node)
-        node = node.args[0]
-    if not leaves:
-        return tree
-
-    def joined(pluses: Sequence[Any]) -> Any:
-        if len(pluses) == 1:
-            return pluses[0].args[1]
-        half = len(pluses) // 2
-        plus = pluses[half]
-        return type(plus)(
-            plus.type, plus.token, [joined(pluses[:half]), joined(pluses[half:])], plus.origin
-        )
-
-    leaves.reverse()
-    first = leaves[0]
-    right = type(first)(first.type, first.token, [node, joined(leaves)], first.origin)
-    return type(tree)(tree.type, tree.token, [tree.args[0], right], tree.origin)
-
-
-class _SchemaFactor:
-    """A factor as patsy's protocol wants it; its one made-up row shows type, levels and coding."""
-
-    origin = None
-
-    def __init__(self, factor: Factor) -> None:
-        self.factor = factor
-
-    def name(self) -> str:
-        return self.factor.code
-
-    def memorize_passes_needed(self, state: object, eval_env: object) -> int:
-        return 0
-
-    def eval(self, state: object, data: object) -> Any:
-        factor = self.factor
-        if isinstance(factor, Measure):
-            return np.zeros((1, len(factor.intervals)))
-        coding = patsy.Sum() if factor.coding == "sum" else _Treatment(factor.reference)
-        return C([factor.levels[0]], contrast=coding, levels=list(factor.levels))
-
-
-class _Indicators(ContrastMatrix):  # type: ignore[misc]
-    """A coding in columns of one 1 each, which takes no room for its zeros."""
-
-    def __init__(self, levels: Sequence[Any], ones: Sequence[int], prefix: str) -> None:
-        names = [levels[one] for one in ones]
-        suffixes = [f"[{prefix}{name if isinstance(name, str) else repr(name)}]" for name in names]
-        # patsy looks at its shape alone.
-        super().__init__(np.broadcast_to(np.nan, (len(levels), len(ones))), suffixes)
-        self.ones = ones
-        self._line = np.zeros(2 * len(levels) - 1)
-        self._line[len(levels) - 1] = 1.0
-
-    def column(self, place: int) -> Floats:
-        """Return the value of a column at each level."""
-        levels = (len(self._line) + 1) // 2
-        start = levels - 1 - self.ones[place]
-        return self._line[start : start + levels]
-
-
-class _Treatment:
-    """`patsy.Treatment`, for thousands of levels."""
-
-    def __init__(self, reference: Any) -> None:
-        self.reference = reference
-
-    def code_with_intercept(self, levels: list[Any]) -> ContrastMatrix:
-        return _Indicators(levels, range(len(levels)), "")
-
-    def code_without_intercept(self, levels: list[Any]) -> ContrastMatrix:
-        reference = self.reference
-        if reference is None:
-            left_out = 0
-        elif reference in levels:
-            left_out = levels.index(reference)
-        else:
-            left_out = range(len(levels))[reference]  # a place, as `factors` has checked
-        return _Indicators(levels, [j for j in range(len(levels)) if j != left_out], "T.")
-
-
 def code_terms(
     parsed: FormulaTerms, factors: Mapping[str, Factor]
-) -> tuple[list[Term], tuple[Product, ...]]:
+) -> tuple[list[Term], dict[str, tuple[Part, ...]]]:
     """Code the terms of a formula: which columns each has, and of what they are products.
+
+    Terms of the same numbers stand together, those without numbers first, and among them those of
+    fewer factors first. That is patsy's order, and so are the columns' names.
 
     Parameters
     ----------
     parsed : FormulaTerms
     factors : mapping of str to Measure or Coded
-        The factors on the right of ``~`` by their texts.
+        By their texts: those of the terms, and others that are passed over.
 
     Returns
     -------
     terms : list of Term
-        In patsy's order, the intercept first.
-    products : tuple of Product
-        Of z_1, ..., z_p.
+        The intercept first; exclusive as they are coded, not yet as they are stored.
+    columns : dict of str to tuple of Part
+        z_1, ..., z_p by their names.
 
     Raises
     ------
     FormulaError
         If there would be too many columns, or two of one name.
     """
-    if sum(math.prod(_width(factors[f]) for f in term) for term in parsed.terms) > MAX_COLUMNS:
+    widths = {
+        code: len(factor.intervals if isinstance(factor, Measure) else factor.levels)
+        for code, factor in factors.items()
+    }
+    if sum(math.prod(widths[code] for code in codes) for codes in parsed.terms) > MAX_COLUMNS:
         raise FormulaError(f"the design would have more than {MAX_COLUMNS} columns.")
-    wrapped = {code: _SchemaFactor(factor) for code, factor in factors.items()}
-    known = [desc.Term([wrapped[code] for code in term]) for term in parsed.terms]
-    if parsed.intercept:
-        known.insert(0, desc.INTERCEPT)
-    closed = EvalEnvironment([{}])
-    try:
-        (info,) = patsy.design_matrix_builders([known], lambda: iter([{}]), closed)
-    except ValueError:
-        raise FormulaError(
-            "two columns of the design would have the same name; rename a level or a column."
-        ) from None
-    column_names = iter(info.column_names)
+    numbers = {
+        codes: frozenset(code for code in codes if isinstance(factors[code], Measure))
+        for codes in (((), *parsed.terms) if parsed.intercept else parsed.terms)
+    }
+    nothing: frozenset[str] = frozenset()
+    spanned: dict[frozenset[str], set[Any]] = {one: set() for one in (nothing, *numbers.values())}
+    order = {one: place for place, one in enumerate(spanned)}
     terms: list[Term] = []
-    products: list[Product] = []
-    for term, subterms in info.term_codings.items():
-        columns = [
-            Product(name, parts)
-            for subterm in subterms
-            for parts, name in zip(_products(subterm, factors), column_names, strict=False)
-        ]
-        if term == desc.INTERCEPT:
+    columns: list[tuple[str, tuple[Part, ...]]] = []
+    for codes in sorted(numbers, key=lambda codes: (order[numbers[codes]], len(codes))):
+        own = numbers[codes]
+        codings = pick_contrasts_for_term(desc.Term(codes), own, spanned[own])
+        if not codes:
             terms.append(Term(INTERCEPT, (0,), (), exclusive=False))
             continue
-        places = tuple(range(len(products) + 1, len(products) + 1 + len(columns)))
-        codes = tuple(factor.name() for factor in term.factors)
-        exclusive = len(subterms) == 1 and len(columns) > 1 and _exclusive(subterms[0])
-        terms.append(Term(term.name(), places, codes, exclusive))
-        products += columns
-    if len({term.name for term in terms}) < len(terms):
+        made = [one for coding in codings for one in _products(codes, coding, factors)]
+        places = tuple(range(len(columns) + 1, len(columns) + 1 + len(made)))
+        indicators = all(part.level is not None for _, parts in made for part in parts)
+        exclusive = indicators and len(codings) == 1 and len(made) > 1
+        terms.append(Term(":".join(codes), places, codes, exclusive))
+        columns += made
+    named = dict(columns)
+    if len(named) < len(columns) or INTERCEPT in named:
+        raise FormulaError(
+            "two columns of the design would have the same name; rename a level or a column."
+        )
+    if (INTERCEPT,) in parsed.terms:
         raise FormulaError("two terms have the same name; rename a column called Intercept.")
-    return terms, tuple(products)
-
-
-def _width(factor: Factor) -> int:
-    return len(factor.intervals) if isinstance(factor, Measure) else len(factor.levels)
+    return terms, named
 
 
 def _products(
-    subterm: Any, factors: Mapping[str, Factor]
-) -> Iterator[tuple[tuple[str, int, Floats | None], ...]]:
-    """Yield the parts of each column of a subterm, the first factor's columns running fastest."""
-    choices: list[list[tuple[str, int, Floats | None]]] = []
-    for factor in subterm.factors:
-        code, coding = factor.name(), subterm.contrast_matrices.get(factor)
-        columns: list[Floats | None]
-        if coding is None:
-            columns = [None] * _width(factors[code])
-        elif isinstance(coding, _Indicators):
-            columns = [coding.column(place) for place in range(len(coding.ones))]
-        else:
-            columns = [*np.array(coding.matrix, dtype=np.float64, order="F").T]
-        choices.append([(code, place, column) for place, column in enumerate(columns)])
-    for product in itertools.product(*reversed(choices)):
-        yield product[::-1]
+    codes: Sequence[str], coding: Mapping[str, bool], factors: Mapping[str, Factor]
+) -> Iterator[tuple[str, tuple[Part, ...]]]:
+    """Yield a subterm's columns by name: products of its factors', the first factor's fastest.
+
+    `coding` says which factors of levels it has, and whether with all of their levels.
+    """
+    own = [code for code in codes if code in coding or isinstance(factors[code], Measure)]
+    choices = [_coded(factors[code], coding.get(code)) for code in own]
+    for chosen in itertools.product(*reversed(choices)):
+        names, parts = zip(*reversed(chosen), strict=True)
+        yield ":".join(names), parts
 
 
-def _exclusive(subterm: Any) -> bool:
-    """Whether a subterm's columns are 0/1 with at most one that is not zero."""
-    codings = (subterm.contrast_matrices.get(factor) for factor in subterm.factors)
-    return all(isinstance(coding, _Indicators) for coding in codings)
+def _coded(factor: Factor, full: bool | None) -> list[tuple[str, Part]]:
+    """Return the columns of a factor by name; those of levels `full`, or less the reference."""
+    if isinstance(factor, Measure):
+        parts = [Part(factor, j, own, None) for j, own in enumerate(factor.intervals)]
+        suffixes = [f"[{part.place}]" for part in parts] if len(parts) > 1 else [""]
+    elif factor.coding == "sum":
+        summed, levels = patsy.Sum(), list(factor.levels)
+        coding = (summed.code_with_intercept if full else summed.code_without_intercept)(levels)
+        values = np.array(coding.matrix, dtype=np.float64, order="F").T
+        suffixes = coding.column_suffixes
+        parts = [
+            Part(factor, j, Interval(float(column.min()), float(column.max())), column)
+            for j, column in enumerate(values)
+        ]
+    else:
+        # Columns of one 1 each are pieces of one line: thousands of levels take no room for zeros.
+        size, prefix, between = len(factor.levels), "" if full else "T.", Interval(0.0, 1.0)
+        line = np.zeros(2 * size - 1)
+        line[size - 1] = 1.0
+        named = [j for j in range(size) if full or j != factor.reference]
+        spelt = [level if isinstance(level, str) else repr(level) for level in factor.levels]
+        suffixes = [f"[{prefix}{spelt[j]}]" for j in named]
+        parts = [Part(factor, j, between, line[size - 1 - j :][:size], level=j) for j in named]
+    return [(factor.code + suffix, part) for suffix, part in zip(suffixes, parts, strict=True)]

@@ -89,12 +89,12 @@ class Where:
             return np.asarray(complete & (self._test.values(cells) == 1.0))
 
 
-def where_of(where: object, schema: Schema) -> Where | None:
-    """Read a test; None where none is given.
+def where_of(where: object, schema: Schema) -> Where:
+    """Read a test.
 
     Parameters
     ----------
-    where : str or None
+    where : str
         Comparisons of declared columns, numbers and levels (``==  != < <= > >=``, ``in [...]``),
         joined by ``and or not`` or, within parentheses, ``& | ~``; a column of truths may stand
         alone. Expressions are those of formulas.
@@ -106,8 +106,6 @@ def where_of(where: object, schema: Schema) -> Where | None:
         From public facts: the text cannot be read, names what is not declared, or can hold of no
         row, or of each, of the declared bounds.
     """
-    if where is None:
-        return None
     if not isinstance(where, str):
         raise ArgumentError(
             "where must be text that tests each row by itself, such as \"age >= 18 and g == 'a'\"; "
@@ -149,7 +147,7 @@ def _read(node: ast.expr) -> Expression:
         case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr() as op, right=right):
             return _joined(_JOINS[type(op)], [_read(left), _read(right)])
         case ast.UnaryOp(op=ast.Not() | ast.Invert(), operand=operand):
-            return _not(_read(operand))
+            return Applied("not", (_read(operand),))
         case ast.Compare(left=left, ops=ops, comparators=rights):
             tests = zip([left, *rights], ops, rights, strict=False)
             return _joined("and", [_compared(*one) for one in tests])
@@ -163,10 +161,6 @@ def _joined(symbol: str, tests: Sequence[Expression]) -> Expression:
     return tests[0] if len(tests) == 1 else Applied(symbol, tuple(tests))
 
 
-def _not(test: Expression) -> Expression:
-    return Applied("not", (test,))
-
-
 def _compared(left: ast.expr, op: ast.cmpop, right: ast.expr) -> Expression:
     for side in (left, right):
         if isinstance(side, ast.BinOp) and isinstance(side.op, ast.BitAnd | ast.BitOr):
@@ -175,12 +169,12 @@ def _compared(left: ast.expr, op: ast.cmpop, right: ast.expr) -> Expression:
             if not isinstance(op, ast.Eq | ast.NotEq):
                 refuse("it compares a truth by more than == and !=", "write flag, or not flag")
             other = _read(left if side is right else right)
-            return other if isinstance(op, ast.Eq) == side.value else _not(other)
+            return other if isinstance(op, ast.Eq) == side.value else Applied("not", (other,))
     if isinstance(op, ast.In | ast.NotIn):
         if not isinstance(right, ast.List | ast.Tuple | ast.Set) or not right.elts:
             refuse("what follows `in` is no list", "write g in ['a', 'b']")
         found = _joined("or", [_compared(left, ast.Eq(), one) for one in right.elts])
-        return found if isinstance(op, ast.In) else _not(found)
+        return found if isinstance(op, ast.In) else Applied("not", (found,))
     return read_expression(ast.Compare(left, [op], [right]))
 
 

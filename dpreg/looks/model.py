@@ -174,7 +174,7 @@ class Model:
             tuple(design.columns[j].width for j in offsets),
             (design.response.offset, design.response.width),
             self.trials_of(design),
-            tuple(j for j in columns if j in design.levels),
+            tuple(j for j in columns if design.columns[j].levels),
         )
 
     def trials_of(self, design: Design) -> Told | None:

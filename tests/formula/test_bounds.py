@@ -13,7 +13,6 @@ from dpreg.columns import Numeric
 from dpreg.errors import DataError, DpregWarning, SchemaError
 from dpreg.formula.bounds import (
     _kept_within,
-    bounds_sources,
     buy_bounds,
     check_table,
     open_bounds,
@@ -114,7 +113,3 @@ def test_a_table_that_cannot_be_read_often_enough_is_refused():
     check_table(reader, columns, (), counted=False)
     with pytest.raises(DataError, match="read once"):
         check_table(reader, columns, ("a",), counted=False)
-
-
-def test_the_source_of_each_bound_is_told():
-    assert bounds_sources(("y", "a"), ("a",)) == {"y": "schema", "a": "private"}

@@ -8,8 +8,8 @@ import pytest
 
 from dpreg.errors import DpregError, FormulaError, SchemaError
 from dpreg.formula.design import build_design, undeclared
-from dpreg.formula.expressions import Expression
-from dpreg.formula.syntax import Labels, Spline, read_factor
+from dpreg.formula.expressions import Expression, Labels, Spline
+from dpreg.formula.syntax import read_factor
 from dpreg.schema import Schema
 
 SCHEMA = Schema(

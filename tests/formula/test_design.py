@@ -300,9 +300,17 @@ def test_a_response_whose_square_could_leave_float64_is_refused(unit, keep):
     build_design("x ~ I(y**3)", schema, keep=keep)
 
 
-def test_names_must_differ():
+@pytest.mark.parametrize("right", ["Intercept", "0 + Intercept", "0 + x + Intercept"])
+@pytest.mark.parametrize("declared", [(0, 2), ["a", "b"]], ids=["numbers", "levels"])
+def test_no_term_passes_for_the_intercept(right, declared):
     with pytest.raises(FormulaError, match="same name"):
-        build_design("y ~ Intercept", {"y": (0, 1), "Intercept": (0, 2)})
+        build_design(f"y ~ {right}", {"y": (0, 1), "x": (0, 1), "Intercept": declared})
+
+
+def test_names_must_differ():
+    schema = {"y": (0, 1), "g": ["a", "b", "b]:h[T.v"], "h": ["u", "v"]}
+    with pytest.raises(FormulaError, match="two columns of the design would have the same name"):
+        build_design("y ~ g * h", schema)
 
 
 class TestUndeclared:
