@@ -119,7 +119,7 @@ def _facts(plan: Any, kind: str) -> Facts:
     else:
         right |= {"Noise": plan.mechanism, "Rows needed": f"{plan.rows_needed:,}"}
         if facts.chooses:
-            right["Level of a test"] = f"{plan.gains.level:.3g}"
+            right["Level of a test"] = f"{plan.detection.level:.3g}"
         else:
             right["Columns"] = str(len(plan.rows.described.columns))
         missing = plan.errors["std err"].isna()
@@ -151,17 +151,12 @@ def _table(table: pd.DataFrame, columns: Columns, head: str = "") -> Grid:
 def _found(plan: Any, kind: str) -> list[Block]:
     """Return for each effect what it changes, what that is measured against, and its chance."""
     told, found, clip = plan.stated, plan.detection, float(plan.facts.request.clip)
-    if kind == "adaptive":
-        own, wanted = plan.gains.strength, plan.gains.reach
-    else:
-        (phi, psi), effects = plan.paper.charges, plan.paper.effects
-        own, wanted = plan.paper.rows * effects.strength, psi + phi * effects.columns
-        own, wanted = own * clip**2, wanted * clip**2
+    unit = clip**2 if kind == "pcls" else 1.0
     cells = {
         "effect": np.array(told.scaled) * clip,
         "sd": told.deviations,
-        "own": own,
-        "wanted": wanted,
+        "own": found.own * unit,
+        "wanted": found.wanted * unit,
         "chance": found.each,
     }
     table = pd.DataFrame(cells, index=list(told.names))
@@ -179,10 +174,10 @@ def _notes(plan: Any) -> list[str]:
     facts, told, notes = plan.facts, plan.stated, list(plan.notes)
     if facts.family or not facts.chooses:
         return notes
-    length, effects = sum(told.scaled), plan.paper.effects
+    length, paper = sum(told.scaled), plan.paper
     if plan.method == "pcls" and length > float(facts.request.rho):
         notes.append(words("radius-binds", length=length * float(facts.request.clip)))
-    clipped = 2 * float(ndtr(-1 / math.sqrt(float(effects.strength.sum()) + effects.sigma2)))
+    clipped = 2 * float(ndtr(-1 / math.sqrt(float(paper.strength.sum()) + paper.sigma2)))
     if clipped > _CLIPPED:
         notes.append(words("clipped", clipped=clipped))
     return notes
@@ -213,7 +208,7 @@ def _assumed(plan: Any, kind: str) -> str:
 
 def _promise(plan: Any, theorem: Callable[[Situation], float]) -> str:
     """Say what a theorem promises here, and from which n it promises what is wanted."""
-    at, chance = plan.paper.situation, plan.facts.chance
+    at, chance = plan.situation, plan.facts.chance
     promise = theorem(at)
     rows = least_rows(theorem, at, chance) * plan.n / plan.paper.rows
     narrow = "" if at.wide_enough else "; it also asks for a larger radius"

@@ -25,7 +25,7 @@ from dpreg.looks.expected import Expected, expected_looks
 from dpreg.looks.loop import Seen
 from dpreg.looks.plan import NOISES, LookPlan, eps_for, fresh_share, plan_looks, too_few
 from dpreg.planning import chances, pages
-from dpreg.planning.chances import Detection, Gains, Paper
+from dpreg.planning.chances import Detection, Paper, Situation
 from dpreg.planning.facts import Facts, rows_of_table, sized
 from dpreg.planning.rows import (
     DRAWS,
@@ -162,12 +162,8 @@ class Planned(Printed):
 
     # ---- standard errors -------------------------------------------------------------------------
 
-    @cached_property
-    def taken(self) -> tuple[tuple[Expected, Seen], ...]:
-        """The looks of a choice, several times."""
-        return self._taken(chances.CHOICE_DRAWS)
-
-    def _taken(self, draws: int) -> tuple[tuple[Expected, Seen], ...]:
+    def looked(self, draws: int) -> tuple[tuple[Expected, Seen], ...]:
+        """Look at the rows so many times."""
         rows, plan = self.rows, self.looks()
         return expected_looks(plan, rows.family, rows.described, rows.z, self.n, draws=draws)
 
@@ -178,7 +174,7 @@ class Planned(Printed):
         if self.facts.chooses:
             offered = {j for unit in self.stated.units[len(self.stated.names) :] for j in unit}
             chosen = rows.only([place for place in rows.places if place not in offered])
-            return fitted_chosen(self._taken(DRAWS), chosen, fresh=self.fit == "fresh")
+            return fitted_chosen(self.looked(DRAWS), chosen, fresh=self.fit == "fresh")
         if self.adaptive:
             return fitted(self.looks(), rows, self.n)
         return fitted_once(self.looks(), self.stated.exclusive, rows, self.n, self.facts.noise)
@@ -305,16 +301,18 @@ class Plan(Planned):
         """The same selection by the paper's mechanism."""
         return Paper.of(self.facts, self.stated, self.n, self.eps)
 
-    @cached_property
-    def gains(self) -> Gains:
-        """What terms with an effect gain in looks."""
-        alpha = float(self.facts.request.false_inclusions)
-        return chances.gains(self.taken, self.rows, self.stated, alpha)
+    @property
+    def situation(self) -> Situation:
+        """What the paper's theorems ask about."""
+        return Situation.of(self.facts, self.stated, self.paper)
 
     @cached_property
     def detection(self) -> Detection:
         """What the law of the call predicts."""
-        return self.gains if self.adaptive else self.paper.detect()
+        if not self.adaptive:
+            return self.paper.detect()
+        alpha = float(self.facts.request.false_inclusions)
+        return chances.gains(self.looked(chances.CHOICE_DRAWS), self.rows, self.stated, alpha)
 
     @property
     def reached(self) -> bool:
@@ -344,12 +342,12 @@ class Plan(Planned):
     @property
     def theorem_41(self) -> float:
         """The chance of the right model that theorem 4.1 of the paper promises, at least."""
-        return chances.theorem_41(self.paper.situation)
+        return chances.theorem_41(self.situation)
 
     @property
     def theorem_42(self) -> float:
         """The same of theorem 4.2, for ``method="pcpl"``."""
-        return chances.theorem_42(self.paper.situation)
+        return chances.theorem_42(self.situation)
 
     @property
     def rule_of_thumb(self) -> int:
@@ -359,9 +357,7 @@ class Plan(Planned):
         Var(x | rest) >= penalty + ln(k / (1 - chance)) / t for each of k effects; for both see
         `dpreg.planning.chances`.
         """
-        if self.adaptive:
-            return math.ceil(self.n * self.gains.rows_for(self.facts.chance))
-        return math.ceil(self.paper.rule_of_thumb(self.facts.chance))
+        return math.ceil(self.n * self.detection.rows_for(self.facts.chance))
 
     def plot(self, over: str | None = None, ax: Axes | None = None) -> Axes:
         """Draw the chances over n or over eps.
