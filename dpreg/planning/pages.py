@@ -44,6 +44,15 @@ def columns(name: str) -> Columns:
     return {key: (head, _FORMS.get(form, form)) for key, (head, form) in told.items()}
 
 
+def laid_out(name: str, **told: Any) -> Facts:
+    """Return the facts of a page, laid out as ``words.toml`` has it, but for those without text."""
+    left, right = (
+        tuple((label, text) for label, form in side.items() if (text := form.format(**told)))
+        for side in catalogue("words.toml", "dpreg.planning")["facts"][name].values()
+    )
+    return Facts(left, right)
+
+
 def plain(value: Any) -> str:
     """Write a part of a setting."""
     return value if isinstance(value, str) else f"{value:g}"
@@ -92,44 +101,26 @@ def _paragraphs(told: Mapping[str, str | None]) -> list[Paragraph]:
 
 
 def _facts(plan: Any, kind: str) -> Facts:
-    facts, told, mark = plan.facts, plan.stated, {plan.solved: " (found)"}
-    looks = f"adaptive: three {'or four' if facts.chooses else 'to five'} looks"
-    left = {
-        "Rows n": f"{plan.n:,}{mark.get('n', '')}",
-        "eps": f"{plan.eps:g}{mark.get('eps', '')}",
-        "delta": decimal_string(facts.request.budget.delta),
-        "Neighbours": facts.request.protection.neighbors,
-        "Contributions": str(facts.request.protection.contributions),
-        "Method": {"pcls": "pcls", "gram": "gram: one look"}.get(plan.method, looks),
+    request, stated, missing = plan.facts.request, plan.stated, plan.errors["std err"].isna()
+    intervals = "expected" if plan.enough else "may be missing"
+    if missing.any():
+        intervals = "none" if missing.all() else "not of all coefficients"
+    told = {
+        "plan": plan,
+        "found": {"n": "", "eps": "", plan.solved: " (found)"},
+        "delta": decimal_string(request.budget.delta),
+        "effects": len(stated.names),
+        "terms": len(stated.units),
+        "models": f"{stated.models:,}" if stated.models < 10**12 else f"{stated.models:.2e}",
+        "columns": len(plan.rows.described.columns),
+        "looks": "gram: one look" if plan.method == "gram" else "adaptive: three to five looks",
+        "intervals": intervals if len(missing) else "",
     }
-    right = {"Family": facts.family} if facts.family else {}
-    if facts.chooses:
-        right["Terms"] = f"{len(told.names)} of {len(told.units)} with an effect"
-        right["Models"] = f"{told.models:,}" if told.models < 10**12 else f"{told.models:.2e}"
     if kind == "pcls":
-        (phi, psi), squared = plan.paper.charges, float(facts.request.clip) ** 2
-        left["Rows selecting"] = f"{plan.paper.rows:,.0f}"
-        right |= {
-            "Mechanism": facts.mechanism,
-            "Radius": f"{float(facts.request.rho * facts.request.clip):g}",
-            "Penalty/column": f"{phi * squared:.6g}",
-            "Penalty/term": f"{psi * squared:.6g}",
-            "Noise scale": f"{squared / plan.paper.rate:.6g}",
-        }
-    else:
-        right |= {"Noise": plan.mechanism, "Rows needed": f"{plan.rows_needed:,}"}
-        if facts.chooses:
-            right["Level of a test"] = f"{plan.detection.level:.3g}"
-        else:
-            right["Columns"] = str(len(plan.rows.described.columns))
-        missing = plan.errors["std err"].isna()
-        if missing.any():
-            right["Intervals"] = "none" if missing.all() else "not of all coefficients"
-        elif len(missing):
-            right["Intervals"] = "expected" if plan.enough else "may be missing"
-    if kind == "fit":
-        right |= {"Overlap": f"{plan.overlap:.3f}", "Same decision": f"{plan.same:.3f}"}
-    return Facts(tuple(left.items()), tuple(right.items()))
+        (phi, psi), squared = plan.paper.charges, float(request.clip) ** 2
+        told |= {"phi": phi * squared, "psi": psi * squared, "scale": squared / plan.paper.rate}
+        told |= {"radius": float(request.rho * request.clip)}
+    return laid_out(kind, **told)
 
 
 # ---- tables ------------------------------------------------------------------------------------
