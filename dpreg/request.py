@@ -175,11 +175,13 @@ def choice(value: object, name: str, allowed: tuple[Any, ...]) -> Any:
     raise ArgumentError(f"{name} must be one of {listed}; got {shown(value)}.")
 
 
-def count(value: object, name: str, least: int = 1) -> int:
-    """Return `value` if it is an integer of at least `least`, else raise ArgumentError."""
+def count(value: object, name: str, least: int = 1, most: int | None = None) -> int:
+    """Return `value` if it is an integer between two others, else raise ArgumentError."""
     number = exact(value, name)
     if number.denominator != 1 or number < least:
         raise ArgumentError(f"{name} must be an integer of at least {least}; got {shown(value)}.")
+    if most is not None and number > most:
+        raise ArgumentError(f"{name} must be at most {most:g}; got {shown(value)}.")
     return int(number)
 
 
@@ -357,6 +359,15 @@ def checked(check: Callable[..., Any], *rest: Any) -> Any:
     return field(metadata={"check": lambda value, name: check(value, name, *rest)})
 
 
+def checked_fields(kind: type[Any], call: Arguments) -> dict[str, Any]:
+    """Return the fields of a dataclass that are arguments of a call, each as its check returns it.
+
+    See `checked`.
+    """
+    checks = {one.name: one.metadata["check"] for one in fields(kind) if "check" in one.metadata}
+    return {name: check(call[name], name) for name, check in checks.items()}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """What every public call lets its caller choose, as exact values.
@@ -380,11 +391,8 @@ class Request:
     @classmethod
     def of(cls, call: Arguments) -> Self:
         """Check every argument; errors name the argument and say how to put it right."""
-        fields_of = cls.common(call)
-        for one in fields(cls):
-            if "check" in one.metadata:
-                fields_of[one.name] = one.metadata["check"](call[one.name], one.name)
-        request = cls(**cls.settled(fields_of, call))
+        told = cls.common(call) | checked_fields(cls, call)
+        request = cls(**cls.settled(told, call))
         request.check()
         return request
 
@@ -525,6 +533,11 @@ class SelectionRequest(FormulaRequest):
             isinstance(self.sigma2, Fraction) and self.penalty in ("auto", "bic")
         )
         return not self.protection.n_is_public and uses_rows and self.sigma2 != "private"
+
+    @property
+    def known_sigma2(self) -> Fraction | None:
+        """The residual variance in stored units, where it is a number."""
+        return self.sigma2 / self.clip**2 if isinstance(self.sigma2, Fraction) else None
 
     @property
     def rho(self) -> Fraction:

@@ -246,7 +246,7 @@ class Paper:
             request.penalty,
             unit=request.clip**2,
             rows=rows,
-            sigma2=facts.sigma2,
+            sigma2=request.known_sigma2,
             units=len(told.units),
             false_inclusions=request.false_inclusions,
             rate=Fraction(rate),

@@ -6,7 +6,7 @@ Tested in `tests/planning/test_planner.py` and `tests/planning/test_glm_choice.p
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any, Final
@@ -17,10 +17,10 @@ from dpreg.looks.model import Asked
 from dpreg.looks.plan import NOISES
 from dpreg.privacy.budget import exact
 from dpreg.privacy.protection import NOISES as ALL_NOISES
-from dpreg.request import SelectionRequest, checked, choice, optional
+from dpreg.request import SelectionRequest, checked, checked_fields, choice, optional
 
 _LARGEST: Final = 10**30
-_MOST_ROWS: Final = 10**18
+MOST_ROWS: Final = 10**18
 _MOST_EFFECTS: Final = {"select": 12, "ols": 200}  # work
 _MOST_CANDIDATES: Final = 1000  # work
 _LEAST_CLIP: Final = Fraction(1, 10**6)  # precision
@@ -40,15 +40,6 @@ _NEVER: Final[dict[str, Any]] = {
 """Arguments of `dpreg.dp_select` that no plan has."""
 
 
-def checked_fields(kind: type[Any], call: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a dataclass that are arguments of a call, each as its check returns it.
-
-    See `dpreg.request.checked`.
-    """
-    checks = {one.name: one.metadata["check"] for one in fields(kind) if "check" in one.metadata}
-    return {name: check(call[name], name) for name, check in checks.items()}
-
-
 def sized(value: object, name: str, *, any_sign: bool = False) -> float:
     """Return a positive number, or 0 or one of any sign, whose products stay in float64.
 
@@ -58,19 +49,6 @@ def sized(value: object, name: str, *, any_sign: bool = False) -> float:
     if number and not 1 <= abs(number) * _LARGEST <= _LARGEST**2:
         raise ArgumentError(f"{name} must lie between 1e-30 and 1e30 in size; got {shown(value)}.")
     return float(number)
-
-
-def whole(value: object, name: str, least: int, most: int) -> int:
-    """Return an integer between two others."""
-    number = arguments.count(value, name, least)
-    if number > most:
-        raise ArgumentError(f"{name} must be at most {most:g}; got {shown(value)}.")
-    return number
-
-
-def rows_of_table(value: object, name: str = "n") -> int:
-    """Return a number of rows."""
-    return whole(value, name, 2, _MOST_ROWS)
 
 
 def _below_one(value: object, name: str, *, zero: bool) -> float:
@@ -100,10 +78,10 @@ class Facts:
     predictor's standard deviation, where the caller names none, is a supposition.
     """
 
-    n: int | None = checked(optional, rows_of_table)
+    n: int | None = checked(optional, arguments.count, 2, MOST_ROWS)
     eps: float | None = checked(optional, sized)
     chance: float = checked(partial(_below_one, zero=False))
-    candidates: int | None = checked(optional, whole, 1, _MOST_CANDIDATES)
+    candidates: int | None = checked(optional, arguments.count, 1, _MOST_CANDIDATES)
     sd: dict[str, float] = checked(_deviations)
     correlation: float = checked(partial(_below_one, zero=True))
     sigma: float = checked(_sized_or, 1.0)
@@ -137,12 +115,6 @@ class Facts:
         named = self.request.mechanism
         return "permute-and-flip" if named == "auto" else named
 
-    @property
-    def sigma2(self) -> Fraction | None:
-        """The residual variance that was told, in stored units."""
-        told = self.request.sigma2
-        return told / self.request.clip**2 if isinstance(told, Fraction) else None
-
     @classmethod
     def of_call(cls, call: Mapping[str, Any], usual: Mapping[str, Any]) -> Facts:
         """Check every argument; errors say which to change, and how.
@@ -154,9 +126,9 @@ class Facts:
         of = str(choice(call["of"], "of", ("select", "glm") if family else ("select", "ols")))
         given = {name for name, value in call.items() if _differs(value, usual.get(name))}
         _check_given(call, of, family, given)
-        named = arguments.renamed_method(call["method"])
-        named = choice(named, "method", _METHODS["family" if family else of])
-        method = "adaptive" if family else str(named)
+        methods = _METHODS["family" if family else of]
+        named = arguments.method_of(call["method"], "method", methods)
+        method = "adaptive" if family else named
         noises = NOISES if method == "adaptive" else ALL_NOISES if of == "ols" else ()
         noise, request = choice(call["noise"], "noise", (*noises, None)), _request(call, method, of)
         if family and "Intercept" not in request.keep:

@@ -26,7 +26,7 @@ from dpreg.looks.loop import Seen
 from dpreg.looks.plan import NOISES, LookPlan, eps_for, fresh_share, plan_looks, too_few
 from dpreg.planning import chances, pages
 from dpreg.planning.chances import Detection, Paper, Situation
-from dpreg.planning.facts import Facts, rows_of_table, sized
+from dpreg.planning.facts import MOST_ROWS, Facts, sized
 from dpreg.planning.rows import (
     DRAWS,
     NONE,
@@ -39,6 +39,7 @@ from dpreg.planning.rows import (
     stated,
 )
 from dpreg.privacy.budget import Budget
+from dpreg.request import count
 from dpreg.results.summary import Printed, Summary
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class Planned(Printed):
 
     def at(self, *, n: int | None = None, eps: float | None = None) -> Self:
         """Return the plan at another n or eps."""
-        n = self.n if n is None else rows_of_table(n)
+        n = self.n if n is None else count(n, "n", 2, MOST_ROWS)
         eps = self.eps if eps is None else sized(eps, "eps")
         return replace(self, n=n, eps=eps, solved=None)
 
@@ -167,14 +168,10 @@ class Planned(Printed):
         rows, plan = self.rows, self.looks()
         return expected_looks(plan, rows.family, rows.described, rows.z, self.n, draws=draws)
 
-    def predicted(self, rows: Rows) -> pd.DataFrame | None:
-        """Predict standard errors; None of a choice that tells none, or by the paper's way."""
-        if self.facts.chooses and (self.fit is None or not self.adaptive):
-            return None
+    def predicted(self, rows: Rows) -> pd.DataFrame:
+        """Predict the standard errors that the call tells."""
         if self.facts.chooses:
-            offered = {j for unit in self.stated.units[len(self.stated.names) :] for j in unit}
-            chosen = rows.only([place for place in rows.places if place not in offered])
-            return fitted_chosen(self.looked(DRAWS), chosen, fresh=self.fit == "fresh")
+            return fitted_chosen(self.looked(DRAWS), rows, fresh=self.fit == "fresh")
         if self.adaptive:
             return fitted(self.looks(), rows, self.n)
         return fitted_once(self.looks(), self.stated.exclusive, rows, self.n, self.facts.noise)
@@ -184,16 +181,18 @@ class Planned(Printed):
         """Predicted standard errors: in all, of each source, without privacy; if skewed; marks.
 
         NaN where no interval is expected. Of a choice by looks: of the kept terms and of those with
-        an effect; empty where no coefficients are told.
+        an effect; empty where no coefficients are told, as by the paper's way.
         """
-        found = self.predicted(self.rows)
-        if found is None:
-            return pd.DataFrame({"std err": [], "mark": []})
-        at = [self.rows.places[self.rows.names.index(name)] for name in found.index]
-        plain = self.rows.only(at).plain(self.n, self.facts.scatter)
-        found.insert(3, "without privacy", plain)
-        if self.skewed is not None and (skewed := self.predicted(self.skewed)) is not None:
-            found.insert(4, "if skewed", skewed["std err"])
+        rows = self.rows
+        if self.facts.chooses:
+            if self.fit is None or not self.adaptive:
+                return pd.DataFrame({"std err": [], "mark": []})
+            useless = {j for unit in self.stated.units[len(self.stated.names) :] for j in unit}
+            rows = rows.only([place for place in rows.places if place not in useless])
+        found = self.predicted(rows)
+        found.insert(3, "without privacy", rows.plain(self.n, self.facts.scatter))
+        if self.skewed is not None:
+            found.insert(4, "if skewed", self.predicted(self.skewed)["std err"])
         return found
 
     # ---- what it comes to ------------------------------------------------------------------------

@@ -382,9 +382,7 @@ def tune(prepared: Preparation, design: Design, rows: RowMoments) -> Tuning:
         return Tuning(rho, sigma2, (counted if known is None else known) // halves)
     if prepared.count is not None:
         known = noisy_count(rows.everyone, prepared.count)
-    given = request.sigma2
-    stored = given / request.clip**2 if isinstance(given, Fraction) else None
-    return Tuning(rho, stored, None if known is None else known // halves)
+    return Tuning(rho, request.known_sigma2, None if known is None else known // halves)
 
 
 def contest_of(

@@ -174,10 +174,9 @@ class _Case:
     @classmethod
     def of(cls, prepared: Preparation, problem: Problem, studied: Studied) -> _Case:
         request, plan = prepared.request, prepared.plan
-        sigma2, unit, moments = request.sigma2, request.clip**2, studied.moments
+        unit, moments = request.clip**2, studied.moments
         # Where n is private dp_select uses a noisy count: here it is taken at its true value.
-        given = sigma2 / unit if isinstance(sigma2, Fraction) else None
-        tuning = run.Tuning(rho=request.rho, sigma2=given, rows=moments.rows)
+        tuning = run.Tuning(rho=request.rho, sigma2=request.known_sigma2, rows=moments.rows)
         contest = run.contest_of(prepared, tuning, problem, moments)
         phi, psi = run.penalties(prepared, tuning, contest, studied.space)
         price, radius = request.penalty, float(request.rho * request.clip)

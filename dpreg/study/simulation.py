@@ -46,7 +46,7 @@ from numpy.typing import NDArray
 from dpreg.arrays import Bools, Floats, Ints
 from dpreg.errors import ArgumentError
 from dpreg.options import Amount, Amounts, Texts
-from dpreg.planning.facts import checked_fields, sized
+from dpreg.planning.facts import sized
 from dpreg.planning.pages import Columns, columns, grid, laid_out, plain, words
 from dpreg.privacy.budget import exact
 from dpreg.privacy.mechanisms.choice import MECHANISMS
@@ -55,6 +55,7 @@ from dpreg.request import (
     Arguments,
     answered_by,
     checked,
+    checked_fields,
     choice,
     count,
     inclusions,
