@@ -6,7 +6,7 @@ Tested in `tests/planning/test_planner.py`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -71,19 +71,20 @@ def report(plan: Any) -> Summary:
     """Return the page of a plan."""
     facts = plan.facts
     kind = plan.method if facts.chooses else "glm" if facts.family else "fit"
-    told = {"Formula": facts.formula if facts.family else None}
-    blocks: list[Block] = [*_paragraphs(told), _facts(plan, kind)]
+    blocks: list[Block] = [_facts(plan, kind)]
+    if facts.family:
+        blocks.insert(0, Paragraph("Formula", facts.formula))
     if facts.chooses:
-        blocks += _found(plan, kind)
+        blocks.append(_found(plan, kind))
     elif kind == "fit":
         blocks.append(_table(plan.coefficients, columns("measures")))
     if not (kind == "fit" or plan.errors.empty):
         blocks.append(_table(plan.errors, columns("errors")))
+    said = {}
     if facts.chooses:
-        told = {"Useless": f"{plan.useless:.3g} terms without an effect are expected."}
-        rule = words(f"rule-{kind}", miss=1 - facts.chance, n=plan.rule_of_thumb)
-        blocks += _paragraphs(told | {"Rule": rule})
-    said = {f"[{i}]": note for i, note in enumerate(_notes(plan), 1)}
+        said["Useless"] = f"{plan.useless:.3g} terms without an effect are expected."
+        said["Rule"] = words(f"rule-{kind}", miss=1 - facts.chance, n=plan.rule_of_thumb)
+    said |= {f"[{i}]": note for i, note in enumerate(_notes(plan), 1)}
     said |= {
         "Reading": words(f"reading-{kind}") if kind in ("adaptive", "fit") else "",
         "Method": "" if facts.family else _way(plan),
@@ -91,13 +92,10 @@ def report(plan: Any) -> Summary:
     if kind == "pcls":
         said["Theorem 4.1"] = _promise(plan, theorem_41)
         said["Theorem 4.2"] = f'(method="pcpl") {_promise(plan, theorem_42)}'
-    blocks += _paragraphs(said | {"Assumed": _assumed(plan, kind)})
+    said["Assumed"] = _assumed(plan, kind)
+    blocks += [Paragraph(label, text) for label, text in said.items() if text]
     title = "Plan of a private " + ("selection" if facts.chooses else "regression")
     return Summary(title, None, tuple(blocks))
-
-
-def _paragraphs(told: Mapping[str, str | None]) -> list[Paragraph]:
-    return [Paragraph(label, text) for label, text in told.items() if text]
 
 
 def _facts(plan: Any, kind: str) -> Facts:
@@ -139,7 +137,7 @@ def _table(table: pd.DataFrame, columns: Columns, head: str = "") -> Grid:
     return grid(named, shown, "l" + "r" * sum(name in table for name in columns))
 
 
-def _found(plan: Any, kind: str) -> list[Block]:
+def _found(plan: Any, kind: str) -> Grid:
     """Return for each effect what it changes, what that is measured against, and its chance."""
     told, found, clip = plan.stated, plan.detection, float(plan.facts.request.clip)
     unit = clip**2 if kind == "pcls" else 1.0
@@ -154,7 +152,7 @@ def _found(plan: Any, kind: str) -> list[Block]:
     shown = _table(table, columns("gains" if kind == "adaptive" else "falls"), "term")
     more = {"all of them": found.all, "exactly them": found.right}
     last = tuple((name, "", "", "", "", f"{chance:.3f}") for name, chance in more.items())
-    return [replace(shown, rows=(*shown.rows, *last))]
+    return replace(shown, rows=(*shown.rows, *last))
 
 
 # ---- notes -------------------------------------------------------------------------------------

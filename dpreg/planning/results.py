@@ -21,14 +21,11 @@ import numpy as np
 import pandas as pd
 
 from dpreg.errors import ArgumentError
-from dpreg.looks.expected import Expected, expected_looks
-from dpreg.looks.loop import Seen
 from dpreg.looks.plan import NOISES, LookPlan, eps_for, fresh_share, plan_looks, too_few
 from dpreg.planning import chances, pages
 from dpreg.planning.chances import Detection, Paper, Situation
 from dpreg.planning.facts import MOST_ROWS, Facts, sized
 from dpreg.planning.rows import (
-    DRAWS,
     NONE,
     WIDE,
     Rows,
@@ -163,18 +160,14 @@ class Planned(Printed):
 
     # ---- standard errors -------------------------------------------------------------------------
 
-    def looked(self, draws: int) -> tuple[tuple[Expected, Seen], ...]:
-        """Look at the rows so many times."""
-        rows, plan = self.rows, self.looks()
-        return expected_looks(plan, rows.family, rows.described, rows.z, self.n, draws=draws)
-
     def predicted(self, rows: Rows) -> pd.DataFrame:
         """Predict the standard errors that the call tells."""
+        plan = self.looks()
         if self.facts.chooses:
-            return fitted_chosen(self.looked(DRAWS), rows, fresh=self.fit == "fresh")
+            return fitted_chosen(plan, rows, self.n, fresh=self.fit == "fresh")
         if self.adaptive:
-            return fitted(self.looks(), rows, self.n)
-        return fitted_once(self.looks(), self.stated.exclusive, rows, self.n, self.facts.noise)
+            return fitted(plan, rows, self.n)
+        return fitted_once(plan, self.stated.exclusive, rows, self.n, self.facts.noise)
 
     @cached_property
     def errors(self) -> pd.DataFrame:
@@ -310,8 +303,9 @@ class Plan(Planned):
         """What the law of the call predicts."""
         if not self.adaptive:
             return self.paper.detect()
+        taken = self.rows.looked(self.looks(), self.n, chances.CHOICE_DRAWS)
         alpha = float(self.facts.request.false_inclusions)
-        return chances.gains(self.looked(chances.CHOICE_DRAWS), self.rows, self.stated, alpha)
+        return chances.gains(taken, self.rows, self.stated, alpha)
 
     @property
     def reached(self) -> bool:
