@@ -253,15 +253,24 @@ class Paper:
             mechanism=mechanism,
         )
         widths = np.array([len(unit) for unit in told.units], dtype=np.int64)
-        own, useless = np.split(widths, [len(told.names)])
-        strength = np.array([float(each.sum()) for each in told.each(told.beta**2 * told.variance)])
-        paid = float(phi), float(psi)
-        return cls(strength, own, useless, told.sigma**2, rows, draw_eps, rate, paid, mechanism)
+        columns, useless = np.split(widths, [len(told.names)])
+        strength = [float(own.sum()) for own in told.each(told.beta**2 * told.variance)]
+        return cls(
+            strength=np.array(strength),
+            columns=columns,
+            useless=useless,
+            sigma2=told.sigma**2,
+            rows=rows,
+            eps=draw_eps,
+            rate=rate,
+            charges=(float(phi), float(psi)),
+            mechanism=mechanism,
+        )
 
     def detect(self) -> Detection:
         """Predict the drawn model; see the module's docstring."""
         (phi, psi), rate = self.charges, self.rate
-        wanted = psi + phi * self.columns
+        wanted = np.asarray(psi + phi * self.columns, dtype=np.float64)
         gain = rate * (self._falls() - wanted)  # (L, k): score saved by each effect
         sure_in, sure_out = (gain > _FAR).all(axis=0), (gain < -_FAR).all(axis=0)
         open_ = np.flatnonzero(~(sure_in | sure_out))

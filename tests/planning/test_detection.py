@@ -25,8 +25,17 @@ MECHANISMS = ("permute-and-flip", "exponential", "laplace")
 
 def _paper(strength, useless, sigma2, *, mechanism, psi, rows=ROWS, rate=1.0):
     """Return a selection among terms of one column each."""
-    columns = (np.ones(m, dtype=np.int64) for m in (len(strength), useless))
-    return Paper(np.array(strength), *columns, sigma2, rows, rate, rate, (0.0, psi), mechanism)
+    return Paper(
+        strength=np.array(strength),
+        columns=np.ones(len(strength), np.int64),
+        useless=np.ones(useless, np.int64),
+        sigma2=sigma2,
+        rows=rows,
+        eps=rate,
+        rate=rate,
+        charges=(0.0, psi),
+        mechanism=mechanism,
+    )
 
 
 def _subsets(q):
