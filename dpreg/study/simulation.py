@@ -439,12 +439,14 @@ class SimulationStudy(Printed):
         """Return the printable page of the study."""
         design, frame = self.design, self.best.reset_index()
         varied = self._varied or ["n"]
-        sizes = {
-            "models": 2 ** len(design.beta) - (not design.empty),
-            "settings": len(self.proportions),
-        }
-        tried = min(design.penalty), max(design.penalty)
-        facts = laid_out("simulation", design=design, penalties=tried, **sizes)
+        facts = laid_out(
+            "simulation",
+            design=design,
+            models=2 ** len(design.beta) - (not design.empty),
+            settings=len(self.proportions),
+            least=min(design.penalty),
+            most=max(design.penalty),
+        )
         sides = "".join("l" if isinstance(frame[key].iloc[0], str) else "r" for key in varied)
         keys: Columns = {key: (key, plain) for key in varied}
         title = "The best penalty of each setting"
