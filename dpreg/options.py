@@ -306,10 +306,7 @@ def unpacked(call: Mapping[str, Any]) -> dict[str, Any]:
     one has not have their defaults. A value that is none of these stays as it is, for the call to
     refuse.
     """
-    told: dict[str, Any] = {}
-    for kind in _NAMES:
-        told |= _defaults(kind)
-    told |= call
+    told = {**_OPTIONS, **call}
     for argument, kinds in _KINDS.items():
         value = call.get(argument)
         if isinstance(value, Mapping):
@@ -350,14 +347,12 @@ def grouped(call: str, given: MutableMapping[str, Any]) -> None:
         return
     mends = []
     if "expected_rows" in flat:
-        del flat["expected_rows"]
         mends.append("leave out expected_rows, which nothing uses any more")
     for argument, kinds in _KINDS.items():
         usual = _USUAL.get(call, {}).get(argument, "auto" if argument == "method" else None)
         own = {n: v for n, v in flat.items() if any(n in _defaults(k) for k in kinds.values())}
         if own:
-            given[argument] = _with(given.get(argument, usual), own, argument, kinds)
-            made = given[argument]
+            made = given[argument] = _with(given.get(argument, usual), own, argument, kinds)
             name = type(made).__name__ if isinstance(made, Options) else "..."
             inside = ", ".join(f"{one}=..." for one in own)
             mends.append(f"write {argument}=dpreg.{name}({inside})")
@@ -403,3 +398,7 @@ def _with(value: Any, flat: dict[str, Any], argument: str, kinds: Mapping[str, A
 
 def _defaults(kind: type[Options]) -> dict[str, Any]:
     return {one.name: one.default for one in fields(kind)}  # type: ignore[arg-type]
+
+
+_OPTIONS: Final = {name: usual for kind in _NAMES for name, usual in _defaults(kind).items()}
+"""Every option of a method or a family, with its default."""

@@ -63,35 +63,16 @@ _LEAST_INCLUSIONS: Final = Fraction("1e-200")
 _LONGEST_TERM: Final = 80
 
 
-def refuse_unknown(call: str, known: Collection[str], given: Iterable[str]) -> None:
-    """Raise UnknownArgument for a name that a call lacks, saying which was meant; see no value."""
-    for name in given:
-        if name in known:
-            continue
-        head = f"{call}() has no argument {shown(printable(name))}"
-        if meant := [one for one, names in _MEANT.items() if one in known and name in names]:
-            seeded = "; results with it can be repeated and are not private"
-            raise UnknownArgument(
-                f"{head}; did you mean {meant[0]!r}?{seeded if meant[0] == 'unsafe_seed' else ''}"
-            )
-        why = _NOT_HERE.get(name)
-        raise UnknownArgument(f"{head}: {why}." if why else head + did_you_mean(name, known))
-
-
-def arguments_of(
-    call: Callable[..., Any],
-    signature: inspect.Signature,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-) -> dict[str, Any]:
-    """Return what a public call was given, by name; refuse what it lacks, seeing no value.
-
-    The call itself does nothing: Python names by it what is missing.
-    """
-    grouped(call.__name__, kwargs)
-    refuse_unknown(call.__name__, signature.parameters, kwargs)
-    call(*args, **kwargs)
-    return dict(signature.bind_partial(*args, **kwargs).arguments)
+def _unknown(call: str, known: Collection[str], name: str) -> UnknownArgument:
+    """Say that a call lacks an argument, and which was meant or why there is none."""
+    head = f"{call}() has no argument {shown(printable(name))}"
+    if meant := [one for one, names in _MEANT.items() if one in known and name in names]:
+        seeded = "; results with it can be repeated and are not private"
+        return UnknownArgument(
+            f"{head}; did you mean {meant[0]!r}?{seeded if meant[0] == 'unsafe_seed' else ''}"
+        )
+    why = _NOT_HERE.get(name)
+    return UnknownArgument(f"{head}: {why}." if why else head + did_you_mean(name, known))
 
 
 def defaults_of(signature: inspect.Signature) -> dict[str, Any]:
@@ -100,26 +81,39 @@ def defaults_of(signature: inspect.Signature) -> dict[str, Any]:
     return {name: one.default for name, one in named if one.default is not one.empty}
 
 
-def answered_by(
-    answer: Callable[[Arguments], Any],
+def declared(
+    run: Callable[[str, dict[str, Any], dict[str, Any]], Any],
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Make a public call that no account is charged for: its signature and page are declared.
+    """Make a public call of its signature and page, and refuse what it lacks, seeing no value.
 
-    `answer` gets all arguments by name.
+    `run` gets the call's name, what it was given, by name, and the defaults of all arguments.
     """
 
-    def declared(call: Callable[_P, _R]) -> Callable[_P, _R]:
+    def made(call: Callable[_P, _R]) -> Callable[_P, _R]:
         signature = inspect.signature(call)
+        known, defaults = signature.parameters, defaults_of(signature)
 
         @wraps(call)
         def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            given = arguments_of(call, signature, args, kwargs)
-            found: _R = answer(defaults_of(signature) | given)
-            return found
+            grouped(call.__name__, kwargs)
+            for name in kwargs:
+                if name not in known:
+                    raise _unknown(call.__name__, known, name)
+            call(*args, **kwargs)  # does nothing: Python names by it what is missing
+            given = signature.bind_partial(*args, **kwargs).arguments
+            result: _R = run(call.__name__, dict(given), defaults)
+            return result
 
         return wrapped
 
-    return declared
+    return made
+
+
+def answered_by(
+    answer: Callable[[Arguments], Any],
+) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Make a public call that no account is charged for; `answer` gets all arguments by name."""
+    return declared(lambda _, given, defaults: answer(defaults | given))
 
 
 def settle_budget(arguments: MutableMapping[str, Any]) -> tuple[str, ...]:
@@ -234,15 +228,6 @@ def inclusions(value: object, name: str = "false_inclusions") -> Fraction:
     return number
 
 
-def column(person: object) -> str | None:
-    """Return the name of the column that says whose a row is, or None."""
-    if person is not None and not isinstance(person, str):
-        raise ArgumentError(
-            f"person must be the name of the column of ids; got {type(person).__name__}."
-        )
-    return person
-
-
 def penalty(value: object, name: str = "penalty") -> Fraction | str:
     """Return a penalty: "auto", "bic", or a number of at least 0."""
     if isinstance(value, str) and value in ("auto", "bic"):
@@ -271,17 +256,12 @@ def names(value: object, name: str) -> tuple[str, ...]:
     return listed
 
 
-def renamed_method(method: object) -> object:
-    """Return a method by today's name, with a warning where it is one of dpreg 0.2."""
-    if method != "staged":
-        return method
-    warn('method="staged" is now method="adaptive".')
-    return "adaptive"
-
-
 def method_of(value: object, name: str, allowed: tuple[str, ...]) -> str:
-    """Return a method by today's name, if it is one of `allowed`."""
-    return str(choice(renamed_method(value), name, allowed))
+    """Return a method if it is one of `allowed`; warn where it has a name of dpreg 0.2."""
+    if value == "staged":
+        warn('method="staged" is now method="adaptive".')
+        value = "adaptive"
+    return str(choice(value, name, allowed))
 
 
 SHARES: Final[Mapping[str, Fraction]] = {
@@ -391,8 +371,20 @@ class Request:
     @classmethod
     def of(cls, call: Arguments) -> Self:
         """Check every argument; errors name the argument and say how to put it right."""
-        told = cls.common(call) | checked_fields(cls, call)
-        request = cls(**cls.settled(told, call))
+        budget = budget_of(call["eps"], call["delta"])
+        relation = choice(call["neighbors"], "neighbors", NEIGHBORS)
+        seed, rows, person = call["unsafe_seed"], call["contributions"], call.get("person")
+        own = 1 if rows is None else owned(rows)
+        if person is not None and not isinstance(person, str):
+            raise ArgumentError(
+                f"person must be the name of the column of ids; got {type(person).__name__}."
+            )
+        told = {
+            "budget": budget,
+            "protection": Protection(relation, own, person, rows is not None),
+            "seed": optional(seed, "unsafe_seed", count, 0),
+        }
+        request = cls(**cls.settled(told | checked_fields(cls, call), call))
         request.check()
         return request
 
@@ -406,23 +398,6 @@ class Request:
         if getattr(self, "noise", None) == "gaussian" and self.budget.delta == 0:
             raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
 
-    @staticmethod
-    def common(call: Mapping[str, Any]) -> dict[str, Any]:
-        """Check the arguments that all calls have; errors say which to change, and how."""
-        budget = budget_of(call["eps"], call["delta"])
-        relation = choice(call["neighbors"], "neighbors", NEIGHBORS)
-        seed, rows = call["unsafe_seed"], call["contributions"]
-        return {
-            "budget": budget,
-            "protection": Protection(
-                relation,
-                1 if rows is None else owned(rows),
-                column(call.get("person")),
-                rows is not None,
-            ),
-            "seed": None if seed is None else count(seed, "unsafe_seed", 0),
-        }
-
     def account(self) -> Account:
         """Open the call's account."""
         return Account(self.protection, self.budget, seeded.generator(self.seed))
@@ -430,15 +405,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormulaRequest(Request):
-    """What a call of a formula lets its caller choose."""
+    """What a call of a formula lets its caller choose, and what `remarks` tell a reader of it."""
 
     formula: str = checked(formula_text)
     shares: Mapping[str, Fraction] = checked(bounds_alone)
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What the arguments mean for a reader."""
-        return ()
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

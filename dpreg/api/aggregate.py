@@ -61,7 +61,6 @@ from dpreg.sources import LocalSource, as_source
 from dpreg.sources.base import find_column
 from dpreg.sources.persons import COIN, Persons
 from dpreg.sources.reader import Reader, showing
-from dpreg.sources.table import mapping_source
 
 _CLUSTERS: Final = ("dask", "dask_expr", "pyspark")
 
@@ -212,10 +211,26 @@ def block_table(
         return BlockTable(
             held=data if isinstance(data, list) else blocks.numbers_of(np.asarray(data))
         )
-    if isinstance(data, pd.Series):
+    test = None
+    if one := isinstance(data, pd.Series):
         name = data.name if isinstance(data.name, str) else "x"
-        reader = Reader(mapping_source({name: data}), progress)
-        return _settled(reader, {name: declared.get(name, Unbounded())}, one=True)
+        source = as_source({name: data})
+        columns = {name: declared.get(name, Unbounded())}
+    else:
+        source, test = _local_source(data, declared), where_of(where, declared)
+        known = {*source.names, *(() if test is None else test.columns)}
+        columns = {name: how for name, how in declared.items() if name in known or name == by}
+        if not columns:
+            find_column(source.names, next(iter(declared)))
+    levels = () if by is None else grouping(by, declared)[1]
+    reader = Reader(source, progress, persons)
+    reader.settle(columns)
+    reader.require(1)
+    return BlockTable(reader=reader, columns=columns, by=by, groups=levels, where=test, one=one)
+
+
+def _local_source(data: Any, declared: Schema) -> LocalSource:
+    """Take a table as one that this process reads, of columns that are declared."""
     spread = type(data).__module__.partition(".")[0] in _CLUSTERS
     source = None if spread else as_source(data)
     if not isinstance(source, LocalSource):
@@ -231,23 +246,7 @@ def block_table(
             "inferred from rows would make a block's value depend on other blocks."
         )
     check_schema_names(declared, source.names)
-    test, names = where_of(where, declared), {*source.names}
-    wanted = {*(() if test is None else test.columns), *(() if by is None else (by,))}
-    columns: dict[str, ColumnType] = {
-        name: how for name, how in declared.items() if name in names | wanted
-    }
-    if not columns:
-        find_column(source.names, next(iter(declared)))
-    reader = Reader(source, progress, persons)
-    levels = () if by is None else grouping(by, declared)[1]
-    return _settled(reader, columns, by=by, groups=levels, where=test)
-
-
-def _settled(reader: Reader, columns: Mapping[str, ColumnType], **told: Any) -> BlockTable:
-    """Check that the columns can be read."""
-    reader.settle(columns)
-    reader.require(1)
-    return BlockTable(reader=reader, columns=columns, **told)
+    return source
 
 
 _COUNT_SHARE: Final = Fraction(1, 50)
@@ -371,7 +370,7 @@ class Aggregate(Choices):
         changes = blocks.block_changes(self.protection, lines, grouped=table.by is not None)
         whole, account = self.budget.eps, self.account()
         counted = None
-        if self.blocks is None and not self.n_is_public:
+        if self.blocks is None and not self.protection.n_is_public:
             share = Budget(whole * _COUNT_SHARE)
             counted = Bought.counts(account, "number of rows", 1, share, single=True)
             _check_count(counted.noise)
@@ -379,7 +378,7 @@ class Aggregate(Choices):
         _, public = blocks.plan_averages(len(self.names), lines, most, changes, self.noise)
         if self.aggregation == "winsorized":
             blocks.check_window(len(self.names), changes, most.eps)
-        if self.blocks is not None and self.n_is_public:
+        if self.blocks is not None and self.protection.n_is_public:
             self._check_blocks(table.count(), lines)
         average = account.joint(
             "average over blocks", f"discrete {public.mechanism}", Budget(most.eps, public.delta)
@@ -387,7 +386,7 @@ class Aggregate(Choices):
         account.charge(budget, "sample_aggregate")
         # How eps is divided among the steps may follow the released number of rows.
         rows = table.read()
-        if self.n_is_public:
+        if self.protection.n_is_public:
             self._check_blocks(rows, lines)
         each = whole / (len(self.names) * changes.after.contributions)
         known = rows + (0 if counted is None else counted.noise.draw(1, counted.part)[0])
@@ -463,7 +462,7 @@ class Aggregate(Choices):
     def _empty_blocks(self, grouped: bool, known: int, counted: Bought | None) -> tuple[str, ...]:
         """Say, from arguments and the released number of rows, that blocks may be empty."""
         doubtful = counted is None or known < _DOUBT * math.sqrt(counted.noise.variance)
-        if not grouped and (self.n_is_public or not doubtful):
+        if not grouped and (self.protection.n_is_public or not doubtful):
             return ()
         where = "in a group of few rows" if grouped else "unless rows are many times the blocks"
         return (worded("empty-blocks", where=where),)

@@ -17,7 +17,7 @@ import numpy as np
 from dpreg.api import inputs
 from dpreg.api.arguments import OfColumns
 from dpreg.api.context import recorded
-from dpreg.api.inputs import Bought, Choices, Columns
+from dpreg.api.inputs import Choices, Columns
 from dpreg.arrays import Floats, Ints
 from dpreg.errors import ArgumentError
 from dpreg.estimation import histogram, sums
@@ -89,7 +89,7 @@ def _sums(
         noise=choices.noise,
     )
     account = choices.account()
-    part = Bought.of(account, step, fitted).part
+    part = account.line(step, f"discrete {fitted.mechanism}", fitted.cost)
     account.charge(budget, f"{step}: {', '.join(columns.names)}")
     tally = partial(_summed, columns.bounds, columns.lines)
     exact = columns.total(tally, step).reshape(columns.lines, -1)

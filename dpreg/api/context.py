@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
-from functools import wraps
 from typing import Any, Final, Literal, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
@@ -34,8 +34,7 @@ from dpreg.request import (
     FormulaRequest,
     Request,
     SelectionRequest,
-    arguments_of,
-    defaults_of,
+    declared,
     settle_budget,
 )
 from dpreg.results.claim import LedgerPosition, PrivacyClaim, ReleaseRecord, minute
@@ -71,36 +70,29 @@ def recorded(
     warnings are off: whether one appears would depend on rows and noise.
     """
 
-    def declared(call: Callable[_P, _Result]) -> Callable[_P, _Result]:
-        signature = signature_of(call, others)
-        defaults = defaults_of(signature)
+    def run(name: str, told: dict[str, Any], defaults: dict[str, Any]) -> Any:
+        restore_interrupts()
+        if (analyst := told.get("analyst")) is not None:
+            if not isinstance(ledger := told.get("budget"), Ledger):
+                raise ArgumentError(
+                    "analyst says on whose account the budget is charged: give budget=Ledger(...)."
+                )
+            told["budget"] = ledger.for_analyst(analyst)
+        notes = settle_budget(told)
+        started = now()
+        with kept() as receipt, np.errstate(all=_NUMERICAL):
+            result = answer(defaults | told)
+        _log.info("%s finished", name)
+        record = record_of(name, told, receipt, started)
+        noted = {"notes": (*notes, *result.notes)} if notes else {}
+        return replace(result, record=record, **noted)
 
-        @wraps(call)
-        def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _Result:
-            restore_interrupts()
-            told = arguments_of(call, signature, args, kwargs)
-            if (analyst := told.get("analyst")) is not None:
-                if not isinstance(ledger := told.get("budget"), Ledger):
-                    raise ArgumentError(
-                        "analyst says on whose account the budget is charged: give "
-                        "budget=Ledger(...)."
-                    )
-                told["budget"] = ledger.for_analyst(analyst)
-            notes = settle_budget(told)
-            started = now()
-            with kept() as receipt, np.errstate(all=_NUMERICAL):
-                result = answer(defaults | told)
-            _log.info("%s finished", call.__name__)
-            record = record_of(call.__name__, told, receipt, started)
-            noted = {"notes": (*notes, *result.notes)} if notes else {}
-            found: _Result = replace(result, record=record, **noted)
-            return found
+    def made(call: Callable[_P, _Result]) -> Callable[_P, _Result]:
+        call.__signature__ = signature_of(call, others)  # type: ignore[attr-defined]
+        call.__doc__ = page_of(call, others)
+        return declared(run)(call)
 
-        wrapped.__signature__ = signature  # type: ignore[attr-defined]
-        wrapped.__doc__ = page_of(call, others)
-        return wrapped
-
-    return declared
+    return made
 
 
 def now() -> datetime:
@@ -144,23 +136,19 @@ def public_arguments(told: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in told.items():
         if name in _NOT_PUBLIC or (name == "x" and told.get("data") is None):
             continue
-        if name == "schema":
+        if name != "schema":
+            with suppress(TypeError):
+                shown[name] = _plain(value)
+        elif isinstance(value, Mapping):
             # A path would describe the machine; what the file declares is in the result.
-            if isinstance(value, Mapping | Schema):
-                shown[name] = Schema.from_any(value).to_dict()
-            continue
-        try:
-            shown[name] = _plain(value)
-        except TypeError:
-            continue
+            shown[name] = Schema.from_any(value).to_dict()
     return shown
 
 
 def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, bool | str | int):
+    """Return an argument as records take it, which write fractions; TypeError for any other."""
+    if value is None or isinstance(value, bool | str | int | Fraction):
         return value
-    if isinstance(value, Fraction):
-        return decimal_string(value)
     if isinstance(value, float | Decimal):
         return str(value)
     if isinstance(value, np.generic):
@@ -179,37 +167,37 @@ Facts: TypeAlias = dict[str, Any]
 
 
 def facts_of(
-    request: Request,
+    request: FormulaRequest,
     design: Design,
     unbounded: tuple[str, ...],
     account: Account,
-    rows: int | None,
-    passes: int,
-    *,
-    whole: bool = False,
+    reader: Reader,
+    notes: tuple[str, ...] = (),
 ) -> Facts:
     """Return what every result of a formula repeats, once all is drawn.
 
     Parameters
     ----------
     request, design, unbounded, account
-    rows : int or None
-        n where it is public, all rows of the table.
-    passes : int
-        How often the rows were gone through.
-    whole : bool
-        Whether all rows of a person count; see `PrivacyClaim`.
+    reader : Reader
+        Which the rows were read by: all rows of a person count, or some.
+    notes : tuple of str
+        Of the way that was taken.
     """
+    whole = reader.persons is not None and reader.persons.rows is None
     return {
+        "formula": request.formula,
+        "fit": "fixed",
         "schema": design.schema.to_dict(),
         "bounds": bounds.bounds_sources(design.needed, unbounded),
         "clip": design.clip,
         "center": design.center,
-        "nobs": rows,
-        "passes": passes,
+        "nobs": reader.rows if request.protection.n_is_public else None,
+        "passes": reader.passes,
         "eps": request.budget.eps,
         "delta": request.budget.delta,
         "claim": PrivacyClaim.of(account, whole=whole),
+        "notes": (*notes, *request.remarks),
     }
 
 
@@ -246,8 +234,8 @@ class Context:
         Made before the first look, to buy bounds and to count rows with noise.
     share : Fraction
         The part of eps that buys bounds.
-    counted : Fraction
-        The part of eps that a noisy number of rows takes first.
+    cost : Budget
+        What the bounds, and a noisy number of rows, leave of the budget.
     """
 
     request: FormulaRequest
@@ -258,7 +246,7 @@ class Context:
     trial: Design
     passes: int
     share: Fraction
-    counted: Fraction
+    cost: Budget
 
     @classmethod
     def of(
@@ -267,7 +255,7 @@ class Context:
         opened: tuple[Reader, Schema],
         formula: str,
         build: Callable[[Schema], Design],
-        check: Callable[[Design, tuple[str, ...]], None] = lambda *_: None,
+        check: Callable[[Design, tuple[str, ...]], None] | None = None,
         counted: Fraction = Fraction(0),
     ) -> Context:
         """Settle a call; what is wrong with it is refused here, whatever the rows hold.
@@ -278,15 +266,18 @@ class Context:
         opened : (Reader, Schema)
             From `open_table`.
         formula : str
-        build, counted
+        build : callable
             As in the class.
-        check : callable
+        check : callable, optional
             Refuses a design, given the columns without bounds.
+        counted : Fraction
+            The part of eps that a noisy number of rows takes first.
         """
-        reader, schema = opened
+        (reader, schema), budget = opened, request.budget
         unbounded = undeclared(formula, schema, reader.source)
         trial = bounds.with_stand_ins(build, schema, unbounded)
-        check(trial, unbounded)
+        if check is not None:
+            check(trial, unbounded)
         public = request.protection.n_is_public
         passes = bounds.check_table(
             reader, trial.types, unbounded, counted=public and unbounded != ()
@@ -305,19 +296,8 @@ class Context:
             trial=trial,
             passes=passes + (counted > 0),
             share=share,
-            counted=counted,
+            cost=Budget(budget.eps * (1 - counted) * (1 - share), budget.delta),
         )
-
-    @property
-    def cost(self) -> Budget:
-        """What the bounds, and a count of the rows, leave of the budget."""
-        budget = self.request.budget
-        return Budget(budget.eps * (1 - self.counted) * (1 - self.share), budget.delta)
-
-    @property
-    def rows(self) -> int | None:
-        """How many rows there are, once they were read, where that is public."""
-        return self.reader.rows if self.request.protection.n_is_public else None
 
     def bounds(self, account: Account) -> Mapping[str, Part]:
         """Open the lines of the bounds that are bought."""
@@ -327,22 +307,6 @@ class Context:
         """Return the design, its bounds bought; after the charge."""
         bounded = bounds.buy_bounds(self.reader, self.schema, bought)
         return self.trial if bounded is self.schema else self.build(bounded)
-
-    def facts(
-        self,
-        design: Design,
-        account: Account,
-        reader: Reader,
-        notes: tuple[str, ...] = (),
-        *,
-        whole: bool = False,
-    ) -> Facts:
-        """Return what results of a fit repeat, once all is drawn."""
-        request = self.request
-        own = {"formula": request.formula, "fit": "fixed", "notes": (*notes, *request.remarks)}
-        return own | facts_of(
-            request, design, self.unbounded, account, self.rows, reader.passes, whole=whole
-        )
 
 
 Opened: TypeAlias = tuple[Mapping[str, Part], Any]

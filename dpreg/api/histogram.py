@@ -177,7 +177,7 @@ def _stages(
         # What has room for the finest grid has room for all.
         equal_bins(columns, histogram.LARGEST_FINE)
         left = whole * share
-        if not request.n_is_public:
+        if not request.protection.n_is_public:
             if share <= _COUNT_SHARE:
                 raise ArgumentError(
                     f"width_share must be above {_COUNT_SHARE} under "

@@ -46,11 +46,6 @@ class Choices(Request):
         """Check the arguments; a call without `delta` or `noise` has neither."""
         return super(Choices, cls).of({"delta": 0, "noise": None, **call})
 
-    @property
-    def n_is_public(self) -> bool:
-        """Whether the number of rows is public."""
-        return self.protection.n_is_public
-
     def fields(
         self, account: Account, by: str | None, groups: tuple[str, ...], rows: int, noise: str
     ) -> dict[str, Any]:
@@ -58,7 +53,7 @@ class Choices(Request):
         return {
             "by": by,
             "groups": groups,
-            "nobs": rows if self.n_is_public else None,
+            "nobs": rows if self.protection.n_is_public else None,
             "noise": noise,
             "eps": self.budget.eps,
             "delta": self.budget.delta,
@@ -74,11 +69,6 @@ class Bought:
     part: Part
 
     @classmethod
-    def of(cls, account: Account, step: str, noise: VectorNoise) -> Bought:
-        """Open the budget line of the noise."""
-        return cls(noise, account.line(step, f"discrete {noise.mechanism}", noise.cost))
-
-    @classmethod
     def counts(
         cls,
         account: Account,
@@ -92,7 +82,7 @@ class Bought:
         """Fit noise to some counts, and open its line."""
         who = account.protection
         fitted = count_noise(cells, cost=cost, protection=who, noise=noise, single=single)
-        return cls.of(account, step, fitted)
+        return cls(fitted, account.line(step, f"discrete {fitted.mechanism}", fitted.cost))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +122,7 @@ class Columns:
     @property
     def public_rows(self) -> int | None:
         """Number of rows, where it is public."""
-        return self.reader.rows if self.choices.n_is_public else None
+        return self.reader.rows if self.choices.protection.n_is_public else None
 
     def fields(self, account: Account, noise: str) -> dict[str, Any]:
         """Return the fields that results of every call of columns have, once all is drawn."""
@@ -199,9 +189,9 @@ def columns_of(call: Arguments, choices: Choices, *, levels_allowed: bool = Fals
     if by is not None:
         how[by], groups = grouping(by, declared)
     reader.settle(how)
-    check_known_rows(reader, choices.n_is_public)
-    complete = truth(call["complete"], "complete")
-    if complete and not choices.n_is_public:
+    public, complete = choices.protection.n_is_public, call["complete"]
+    check_known_rows(reader, public)
+    if truth(complete, "complete") and not public:
         raise ArgumentError(
             'complete=True needs neighbors="replace-one" without person, where n is public.'
         )

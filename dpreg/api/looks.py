@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 
-from dpreg.api.context import Context, Facts, Opened, Way, exclusive_groups, released
+from dpreg.api.context import Context, Facts, Opened, Way, exclusive_groups, facts_of, released
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, DataError
 from dpreg.formula.design import Design
@@ -46,7 +46,7 @@ _LOOKED_AT_PURELY = 40
 """The same at delta = 0, where looks have more noise."""
 
 
-def formula_of(design: Design, columns: Sequence[int]) -> str:
+def formula_of(design: Design, columns: Sequence[int], response: str) -> str:
     """Write the formula of a model; a factor's columns stand for the whole factor."""
     inside = [
         term.name
@@ -55,21 +55,22 @@ def formula_of(design: Design, columns: Sequence[int]) -> str:
     ]
     constant = 0 in columns
     right = " + ".join(inside) or ("1" if constant else "0")
-    return f"{design.response.name} ~ {right}{'' if constant or not inside else ' - 1'}"
+    return f"{response} ~ {right}{'' if constant or not inside else ' - 1'}"
 
 
 @dataclass(frozen=True, slots=True)
 class LinearModel:
-    """A linear model; the term of its weights has no coefficient."""
+    """A linear model.
 
-    weights: str | None = None
+    Attributes
+    ----------
+    known : tuple of str
+        Terms of the design that have no coefficients: that of its weights, if it has any.
+    """
+
+    known: tuple[str, ...] = ()
     results: ClassVar[type[RegressionResults]] = RegressionResults
     alone: ClassVar[bool] = False
-
-    @property
-    def known(self) -> tuple[str, ...]:
-        """Terms of the design that have no coefficients."""
-        return () if self.weights is None else (self.weights,)
 
     def described(self, design: Design) -> Described:
         """Return what of the stored columns is what."""
@@ -89,18 +90,10 @@ class LinearModel:
         """Return T and t: coefficients of stored columns become T b + t."""
         return design.to_user_units(columns)
 
-    def formula_of(self, design: Design, columns: Sequence[int]) -> str:
-        """Write the formula of a model."""
-        return formula_of(design, columns)
-
-    def unit(self, design: Design) -> float:
-        """Return what a stored coefficient is multiplied by, beside the column's own width."""
-        return design.response.width
-
     def told(self, design: Design, seen: Seen, found: Estimates, constant: bool) -> dict[str, Any]:
         """Return what a fit of this kind has of its own."""
         variance = found.residual_variance
-        if self.weights is not None:  # sums of squares have weights that nobody released
+        if self.known:  # sums of squares have weights that nobody released
             variance = math.nan
         share = explained(seen.releases[-1], seen.rows)
         if not constant:  # without a constant R-squared is about 0, not about the mean
@@ -127,15 +120,6 @@ class FamilyModel(Model):
     def family(self, design: Design) -> Family:
         """Return the family."""
         return family_of(self.name, design.response.hi)
-
-    def formula_of(self, design: Design, columns: Sequence[int]) -> str:
-        """Write the formula of a model as a caller of `dp_glm` would, without the offset."""
-        right = formula_of(design, columns).partition("~")[2]
-        return f"{self.response} ~{right}"
-
-    def unit(self, design: Design) -> float:
-        """Return what a stored coefficient is multiplied by, beside the column's own width."""
-        return 1.0
 
     def told(self, design: Design, seen: Seen, found: Estimates, constant: bool) -> dict[str, Any]:
         """Return what a fit of this kind has of its own."""
@@ -194,8 +178,8 @@ class Looks(Way):
     model: LookedModel
     noise: str | None = None
     asked: bool = False
-    chooses: bool = False
     later: Fraction = Fraction(0)
+    chooses: ClassVar[bool] = False
 
     def plan(self, cost: Budget | None = None) -> LookPlan:
         """Plan the looks, at another cost if one is given."""
@@ -226,19 +210,18 @@ class Looks(Way):
         if auto and not self.chooses and (wide := too_wide(design, context.cost)):
             return wide
         plan = self.plan()
-        columns, once, reason = plan.columns - 1, "", ""
+        columns, reason = plan.columns - 1, ""
         if reader.persons is not None and context.passes:
             # What was brought together for bounds are some rows of each person: looks bring all.
             reader.hold()
             if not reader.rereadable:
-                once = "the rows can be read once, and bounds have to be bought of them"
-        if once and not auto:
-            head = "data" if self.model.alone else 'method="adaptive"'
-            raise DataError(f"{head}: {once}. Declare the bounds, or give a table that stays.")
-        if auto:
-            if once:
-                reason = once
-            elif reader.persons is None and not reader.rereadable:
+                reason = "the rows can be read once, and bounds have to be bought of them"
+                if not auto:
+                    head = "data" if self.model.alone else 'method="adaptive"'
+                    mend = "Declare the bounds, or give a table that stays."
+                    raise DataError(f"{head}: {reason}. {mend}")
+        if auto and not reason:
+            if reader.persons is None and not reader.rereadable:
                 reason = "the rows can be read once, and may not be held for looks"
             elif not columns:
                 reason = "there are no columns to look at"
@@ -283,9 +266,10 @@ class Looks(Way):
 
     def answer(self, opened: Opened, account: Account, notes: tuple[str, ...]) -> Any:
         """Look at the rows, and fit all columns."""
-        design, table = self.table(opened)
+        context, (design, table) = self.context, self.table(opened)
         seen = look(table, self.model.family(design))
-        facts = self.context.facts(design, account, table.reader, notes, whole=table.plan.whole)
+        unbounded, reader = context.unbounded, table.reader
+        facts = facts_of(context.request, design, unbounded, account, reader, notes)
         return fitted(self.model, design, columns_of(self.model, design), seen, facts)
 
 
@@ -301,18 +285,6 @@ def too_wide(design: Design, cost: Budget) -> str:
 def can_hold(reader: Reader) -> bool:
     """Return whether this process reads the table's rows itself, all of them."""
     return isinstance(reader.source, LocalSource) and reader.persons is None
-
-
-_KEPT = (
-    "limits",
-    "information",
-    "information_sd",
-    "score",
-    "score_sd",
-    "middle_sd",
-    "trace",
-)
-"""What results keep of a look as it was released."""
 
 
 def written(seen: Seen) -> tuple[ReleasedLook, ...]:
@@ -334,12 +306,18 @@ def written(seen: Seen) -> tuple[ReleasedLook, ...]:
             kind="locating" if one.together else "fitting",
             mechanism=seen.plan.mechanism,
             share=Fraction(one.share).limit_denominator(1000),
+            limits=one.limits,
+            information=one.information,
+            information_sd=one.information_sd,
+            score=one.score,
+            score_sd=one.score_sd,
             middle=np.zeros((0, 0)) if one.middle is None else one.middle,
+            middle_sd=one.middle_sd,
+            trace=one.trace,
             whitening=one.point.whitening,
             offset=one.point.moved,
             center=one.point.shift,
             weight=one.point.weight,
-            **{name: getattr(one, name) for name in _KEPT},
         )
         for one in seen.releases
     )

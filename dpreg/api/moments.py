@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpreg.api.context import Context, Facts, Opened, Way, exclusive_groups, released
+from dpreg.api.context import Context, Facts, Opened, Way, exclusive_groups, facts_of, released
 from dpreg.api.looks import LinearModel, can_hold, columns_of
 from dpreg.arrays import Floats
 from dpreg.columns import ColumnType
@@ -273,19 +273,21 @@ class ByMoments(Way):
 
     def answer(self, opened: Opened, account: Account, notes: tuple[str, ...]) -> RegressionResults:
         """Read the rows once, release their moments and fit."""
-        context = self.context
+        context, reader = self.context, self.context.reader
         design = context.design(opened[0])
         columns = columns_of(LinearModel(), design)
         ball = unit_ball_rows(design, columns, self.scaling) if self.perturbed else None
-        (moments,) = read_moments(context.reader, design if ball is None else ball)
+        (moments,) = read_moments(reader, design if ball is None else ball)
         if ball is None:
-            fit = joint_fit(design, columns, moments, context.rows, opened[1], self.noise)
-            facts = context.facts(design, account, context.reader, notes)
+            rows = moments.rows if context.request.protection.n_is_public else None
+            fit = joint_fit(design, columns, moments, rows, opened[1], self.noise)
+            facts = facts_of(context.request, design, context.unbounded, account, reader, notes)
             return released(RegressionResults, design, columns, facts, **fit)
         method, noise = self.method, self.noise or "analytic"
         params = release_sums(moments, opened[1], method=method, noise=noise).params
         told = (*notes, worded("coefficients-alone", method=method))
-        return self._alone(ball, params, context.facts(design, account, context.reader, told))
+        facts = facts_of(context.request, design, context.unbounded, account, reader, told)
+        return self._alone(ball, params, facts)
 
     def _alone(self, rows: UnitBallRows, params: Floats, facts: Facts) -> RegressionResults:
         """Make the result of perturbed sufficient statistics, in the user's units if it can be."""
@@ -380,7 +382,7 @@ class ByObjective(Way):
         params, count = few_fit(
             reader, design, exclusive_groups(design, range(len(design.columns))), opened[1]
         )
-        facts = context.facts(design, account, reader, notes)
+        facts = facts_of(context.request, design, context.unbounded, account, reader, notes)
         columns = columns_of(LinearModel(), design)
         to_user, shift = design.to_user_units(columns)
         told = [worded("no-intervals"), *[worded("pure")] * (facts["delta"] != 0)]

@@ -67,7 +67,8 @@ class OLSRequest(FormulaRequest):
         method, noise = told["method"], call["noise"]
         if method == "auto" and isinstance(noise, str) and noise in _GRAM_ALONE:
             method = "gram"
-        method = _of_errors(call["cov_type"], method, told["protection"])
+        if call["cov_type"] is not None:
+            method = _of_errors(call["cov_type"], method, told["protection"])
         if told["weights"] is not None:
             if method not in ("auto", "adaptive"):
                 raise ArgumentError(f'weights need looks: leave method="{method}" out.')
@@ -85,13 +86,9 @@ class OLSRequest(FormulaRequest):
             formula = f"I({response} - {taken}) ~{right}"
         if told["weights"] is not None:
             formula, told["weights"] = with_term(formula, told["weights"], "weights")
-        return {**told, "read": formula}
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What the arguments mean for a reader."""
-        told = {"offset": self.offset, "weights": self.weights}
-        return tuple(worded(name, **{name: of}) for name, of in told.items() if of is not None)
+        terms = {"offset": offset, "weights": told["weights"]}
+        remarks = (worded(name, **{name: of}) for name, of in terms.items() if of is not None)
+        return {**told, "read": formula, "remarks": tuple(remarks)}
 
     def check_weights(self, design: Design, unbounded: tuple[str, ...]) -> None:
         """Refuse weights without a public cap."""
@@ -109,8 +106,8 @@ def _of_errors(wanted: object, method: str, protection: Protection) -> str:
     """Return the method that gives the wanted errors; say which there are, and why no others."""
     looks = "HC" if protection.person is None else "cluster"
     gives = {"gram": "nonrobust", "adaptive": looks, "auto": looks}
-    if wanted is None or gives.get(method) == wanted:
-        return "adaptive" if method == "auto" and wanted is not None else method
+    if gives.get(method) == wanted:
+        return "adaptive" if method == "auto" else method
     if wanted == "nonrobust" and method == "auto":
         return "gram"
     has = gives.get(method)
@@ -149,10 +146,11 @@ def _ols(call: Arguments) -> Any:
     request = OLSRequest.of(unpacked(call))
     opened = open_table(request, call)
     build = partial(build_design, request.read, clip=request.clip, center=request.center)
-    context = Context.of(request, opened, request.read, build, request.check_weights)
+    check = None if request.weights is None else request.check_weights
+    context = Context.of(request, opened, request.read, build, check)
     looks = Looks(
         context=context,
-        model=LinearModel(request.weights),
+        model=LinearModel(() if request.weights is None else (request.weights,)),
         noise=request.noise,
         asked=request.method == "adaptive",
     )

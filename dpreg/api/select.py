@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
@@ -64,7 +64,7 @@ from dpreg.results.selection import GLMSelectionResults, SelectionResults
 from dpreg.schema import Schema
 from dpreg.selection import run
 from dpreg.selection.run import design_of, prepare, space_of
-from dpreg.selection.space import Space, build_space
+from dpreg.selection.space import Space
 from dpreg.sources.reader import Reader, showing
 
 
@@ -78,22 +78,16 @@ def _select(call: Arguments) -> Any:
     label, ledger = f"dp_select: {request.formula}", call["budget"]
     if asked is not None:
         known, read = asked.model(request.formula, known)
-        if request.fit == "auto":
-            request = replace(request, fit="fresh")
         looks = ByLooks.of(request, (reader, known), FamilyModel.of(read, asked.family))
         return answered(request, reader, (looks,), ledger, label)
     paper = ByPaper(request=request, reader=reader, schema=known, shown=shown)
-    if request.method not in ("auto", "adaptive"):
+    if either := request.method == "auto":
+        paper = paper.instead()
+    if request.method in ("pcls", "pcpl") or paper.because:
         return answered(request, reader, (paper,), ledger, label)
-    paper = paper.instead()
-    if paper.because:
-        return answered(request, reader, (paper,), ledger, label)
-    either = request.method == "auto"
     counts = either and not request.protection.n_is_public
     share = SHARES["count"] if counts else Fraction(0)
     looks = ByLooks.of(request, opened, counted=share)
-    if not either and len(looks.context.trial.columns) < 2:
-        raise ArgumentError('method="adaptive" needs columns to look at: use method="pcls".')
     return answered(request, reader, (looks, paper)[: 1 + either], ledger, label, share)
 
 
@@ -107,6 +101,7 @@ class ByLooks(Looks):
     """
 
     request: SelectionRequest
+    chooses: ClassVar[bool] = True
 
     @classmethod
     def of(
@@ -117,8 +112,9 @@ class ByLooks(Looks):
         counted: Fraction = Fraction(0),
     ) -> ByLooks:
         """Settle a selection; `counted` is the part of eps that a count of the rows takes."""
-        later, asked = Fraction(0), request.method == "adaptive"
-        if request.fit in ("auto", "fresh"):
+        asked = request.method == "adaptive"
+        later, fit = Fraction(0), "fresh" if request.fit == "auto" else request.fit
+        if fit == "fresh":
             later = request.shares.get("fit", fresh_share(request.budget.delta))
         if isinstance(model, FamilyModel):
             build = partial(model.design, keep=request.keep)
@@ -127,65 +123,49 @@ class ByLooks(Looks):
         else:
             build = partial(design_of, request)
             context = Context.of(request, opened, request.formula, build, counted=counted)
-        fit = "fresh" if request.fit == "auto" else request.fit
         by_looks = cls(
             context=context,
             model=model or LinearModel(),
-            asked=asked and model is None,
-            chooses=True,
+            asked=asked,
             later=later,
             request=replace(request, method="adaptive", fit=fit),
         )
-        by_looks.space(context.trial)
+        space_of(request, context.trial, by_looks.model.known)  # refuses what has no models
+        if asked and len(context.trial.columns) < 2:
+            raise ArgumentError('method="adaptive" needs columns to look at: use method="pcls".')
         return by_looks
-
-    def space(self, design: Design) -> Space:
-        """Return the models on offer, their columns numbered as they are looked at."""
-        columns = looked_at(self.model, design)
-        place = {j: k for k, j in enumerate(columns)}
-        terms = [
-            replace(term, columns=tuple(place[j] for j in term.columns))
-            for term in design.terms
-            if term.name not in self.model.known
-        ]
-        return build_space(
-            terms,
-            tuple(design.columns[j].name for j in columns),
-            keep=design.keep,
-            units=self.request.units,
-            max_terms=self.request.max_terms,
-            hierarchy=self.request.hierarchy,
-        )
 
     def answer(self, opened: Opened, account: Account, notes: tuple[str, ...]) -> SelectionResults:
         """Look at the rows, choose terms, and fit the chosen ones."""
         request, model = self.request, self.model
         design, table = self.table(opened)
-        space, family = self.space(design), model.family(design)
+        space, family = space_of(request, design, model.known), model.family(design)
         found = choose_by_looks(table, family, space, float(request.false_inclusions))
         columns, choice = looked_at(model, design), found.choice
+        response, unit = design.response.name, design.response.width
+        if isinstance(model, FamilyModel):
+            response, unit = model.response, 1.0
         chosen = [columns[place] for place in found.places]
-        facts = self.context.facts(design, account, table.reader, whole=table.plan.whole)
-        facts |= {"formula": model.formula_of(design, chosen), "fit": request.fit or "fixed"}
+        facts = facts_of(request, design, self.context.unbounded, account, table.reader)
+        facts |= {"formula": formula_of(design, chosen, response), "fit": request.fit or "fixed"}
         regression = None
         if request.fit == "same" and found.places:
-            whole = columns_of_units(space, range(len(space.units)))
+            among = columns_of_units(space, range(len(space.units)))
             regression = fitted(
-                model, design, chosen, found.seen, facts, places=found.places, among=whole
+                model, design, chosen, found.seen, facts, places=found.places, among=among
             )
         elif found.later is not None:
             looked = (0, *(place for place in found.places if place))
             places = tuple(map(looked.index, found.places))
             regression = fitted(model, design, chosen, found.later, facts, places=places)
-        fields = _fields(request, design, space, facts, choice.found)
-        columns_told = fields["columns"].items()
+        fields = _fields(request, design, space, facts, choice.found, model.known)
         reported = [columns[place] for place in columns_of_units(space, choice.found)]
-        units = [model.unit(design) / design.columns[j].width for j in columns]
+        units = [unit / design.columns[j].width for j in columns]
         every = choice.directions
         hidden = worded("hidden-directions", unseen=every - choice.resolved, all=every)
         fields |= {
-            "columns": {name: at for name, at in columns_told if name not in model.known},
-            "selected_formula": model.formula_of(design, reported),
+            "response": response,
+            "selected_formula": formula_of(design, reported, response),
             "models": (fields["reported"],),
             "method": "adaptive",
             "mechanism": table.plan.mechanism,
@@ -206,7 +186,6 @@ class ByLooks(Looks):
             **fields
             | {
                 "formula": request.formula,
-                "response": model.response,
                 "notes": (*fields["notes"], *[worded("still-moving")] * (not settled)),
                 "family": family.name,
                 "link": family.link,
@@ -245,9 +224,9 @@ class ByPaper(Way):
     def instead(self) -> ByPaper:
         """Return PCLS in place of looks, with its way of fitting that is nearest to the asked."""
         request, because = self.request, ""
-        if request.method == "auto" and request.papers:
+        if request.papers:
             because = f"only it takes {', '.join(request.papers)}"
-        elif request.method == "auto" and request.fit == "share":
+        elif request.fit == "share":
             because = 'only it takes fit="share"'
         nearest = {"auto": "split", "same": "split", "fresh": "share"}
         fit = nearest.get(request.fit, request.fit) if request.fit else None
@@ -270,12 +249,12 @@ class ByPaper(Way):
         selection = run.select(prepared, tuning, space, rows.selecting, progress=self.shown)
         drawn = Counter(selection.models).most_common(1)[0][0]
         columns = columns_of_units(space, drawn)
-        fit, formula, regression = None, formula_of(design, columns), None
-        nobs = None if request.fit == "split" else rows.n
+        fit, formula, regression = None, formula_of(design, columns, design.response.name), None
         if rows.fitting is not None and prepared.fit is not None:
             fit = joint_fit(design, columns, rows.fitting, rows.n, prepared.fit)
-        facts = facts_of(request, design, prepared.unbounded, account, rows.n, reader.passes)
+        facts = facts_of(request, design, prepared.unbounded, account, reader)
         if fit is not None:
+            nobs = None if request.fit == "split" else rows.n
             fit |= {"formula": formula, "fit": request.fit, "nobs": nobs}
             regression = released(RegressionResults, design, columns, facts, **fit)
         clip = request.clip
@@ -317,13 +296,18 @@ def _fields(
     space: Space,
     facts: Facts,
     reported: Iterable[int],
+    known: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return the fields that every selection has; `reported` are units of the space."""
-    columns = {t.name: tuple(design.columns[j].name for j in t.columns) for t in design.terms}
+    """Return the fields that every selection has.
+
+    `reported` are units of the space, `known` terms without coefficients.
+    """
+    terms = (term for term in design.terms if term.name not in known)
+    columns = {t.name: tuple(design.columns[j].name for j in t.columns) for t in terms}
     if request.units == "column":  # each unit is one
         columns = {name: columns[name] for name in design.keep}
         columns |= {unit: (unit,) for unit in space.units}
-    public = {name: value for name, value in facts.items() if name != "fit"}
+    public = {name: value for name, value in facts.items() if name not in ("fit", "notes")}
     return public | {
         "formula": design.formula,
         "response": design.response.name,

@@ -40,7 +40,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -298,39 +297,30 @@ def search(
         return None
     table = _held(parts, [*first, *second])
     labels = np.repeat([True, False], [len(first), len(second)])
-    best: tuple[float, Event | None] = (-math.inf, None)
-    for column, part in enumerate(parts):
-        for sign in (1.0, -1.0):
-            inside = table[:, column] if sign > 0 else ~table[:, column]
-            best = max(
-                best, _judged((part,), (sign,), 0.0, inside, labels, delta), key=itemgetter(0)
-            )
     chosen, weights = _boosted(table, labels)
-    sums = _sums(table[:, chosen], weights)
-    picked = tuple(parts[column] for column in chosen)
-    for threshold in np.unique(np.quantile(sums, np.linspace(0, 1, _THRESHOLDS))):
+    cuts = np.unique(np.quantile(_sums(table[:, chosen], weights), np.linspace(0, 1, _THRESHOLDS)))
+    best: tuple[float, Event | None] = (-math.inf, None)
+    for columns, weighed, threshold in (
+        *(([column], np.ones(1), 0.0) for column in range(len(parts))),
+        *((chosen, weights, float(cut)) for cut in cuts),
+    ):
+        picked, sums = tuple(parts[column] for column in columns), _sums(table[:, columns], weighed)
         for sign in (1.0, -1.0):
             inside = sign * sums > sign * threshold
-            turned = tuple(float(sign * weight) for weight in weights)
-            found = _judged(picked, turned, float(sign * threshold), inside, labels, delta)
-            best = max(best, found, key=itemgetter(0))
+            proved, forth = _proved(inside, labels, delta)
+            if proved > best[0]:
+                turned = tuple(float(sign * weight) for weight in weighed)
+                best = proved, Event(picked, turned, sign * threshold, forth)
     return best[1]
 
 
-def _judged(
-    parts: tuple[Elementary, ...],
-    weights: tuple[float, ...],
-    threshold: float,
-    inside: Bools,
-    labels: Bools,
-    delta: float,
-) -> tuple[float, Event]:
-    """Return what an event would prove on the training runs, for the better of both directions."""
+def _proved(inside: Bools, labels: Bools, delta: float) -> tuple[float, bool]:
+    """Return what an event proves on the training runs, and whether the first table has it more."""
     counts = int((inside & labels).sum()), int((inside & ~labels).sum())
     runs = int(labels.sum()), int((~labels).sum())
     forth = bound(counts[0], runs[0], counts[1], runs[1], delta, 0.1)
     back = bound(counts[1], runs[1], counts[0], runs[0], delta, 0.1)
-    return max(forth, back), Event(parts, weights, threshold, forth >= back)
+    return max(forth, back), forth >= back
 
 
 def _boosted(table: Bools, labels: Bools) -> tuple[list[int], Floats]:
@@ -354,15 +344,13 @@ def _boosted(table: Bools, labels: Bools) -> tuple[list[int], Floats]:
 
 def _held(parts: Sequence[Elementary], runs: Sequence[Mapping[str, Seen]]) -> Bools:
     """Return which elementary event holds in which run, an array of shape (runs, parts)."""
+    numbers = {name: _numbers(name, runs) for name in {part.name for part in parts}}
     table = np.empty((len(runs), len(parts)), dtype=bool)
-    numbers: dict[str, Floats] = {}
     for column, part in enumerate(parts):
-        if part.relation == "equals":
+        if part.relation == "below":
+            table[:, column] = numbers[part.name] <= float(part.value)
+        else:
             table[:, column] = [part.holds(seen) for seen in runs]
-            continue
-        if part.name not in numbers:
-            numbers[part.name] = _numbers(part.name, runs)
-        table[:, column] = numbers[part.name] <= float(part.value)
     return table
 
 

@@ -109,17 +109,15 @@ def ledger() -> None:
 @WITNESS
 def init(place: str, named: tuple[str, ...], period: str, witness: str | None, **caps: Any) -> None:
     """Make a new ledger, and print its first head."""
-    analysts: Any = None
+    analysts: Any = _cap(caps, "analyst_")
     if named:
-        if caps["analyst_eps"] is not None:
+        if analysts is not None:
             raise ArgumentError("--analyst and --analyst-eps cannot be used together.")
         analysts = {}
         for name, text in pairs(named, "--analyst").items():
             one, _, other = text.partition(",")
             analysts[name] = Budget(exact(one, "eps"), exact(other or 0, "delta"))
-    elif caps["analyst_eps"] is not None:
-        analysts = _cap(caps, "analyst_")
-    every = None if caps["period_eps"] is None else _cap(caps, "period_")
+    every = _cap(caps, "period_")
     try:
         Ledger.open(place, read_only=True)
     except LedgerError:
@@ -211,8 +209,10 @@ def adopt(place: str, reason: str, witness: str | None) -> None:
     click.echo(Ledger.open(place).adopt(reason, witness=witness).head)
 
 
-def _cap(caps: dict[str, Any], whose: str = "") -> Budget:
-    return Budget(exact(caps[f"{whose}eps"], "eps"), exact(caps[f"{whose}delta"], "delta"))
+def _cap(caps: dict[str, Any], whose: str = "") -> Budget | None:
+    """Return a cap, or None where none was given."""
+    eps, delta = caps[f"{whose}eps"], caps[f"{whose}delta"]
+    return None if eps is None else Budget(exact(eps, "eps"), exact(delta, "delta"))
 
 
 _EPILOG = (

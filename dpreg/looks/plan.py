@@ -1,9 +1,8 @@
 """What a call's looks may cost and how they divide it: public, and fixed before the charge.
 
-With delta looks are Gaussian and compose in mu^2 (`dpreg.privacy.gaussian`); shares follow the
-values
-that were released, and the last look takes all that is left. At pure eps looks compose in sequence.
-Either way they are one line of the budget table.
+With delta looks are Gaussian and compose in mu^2 (`dpreg.privacy.gaussian`), and the last one takes
+all that is left. At pure eps looks compose in sequence. Either way they are one line of the budget
+table.
 
 How many rows an adaptive release needs: a rule of public numbers alone, before any charge.
 
@@ -163,11 +162,6 @@ class LookPlan:
     def persons(self) -> bool:
         """Whether a unit is a person, whose rows are summed before they are limited."""
         return self.protection.person is not None
-
-    @property
-    def whole(self) -> bool:
-        """Whether all rows of each person count, however many."""
-        return self.persons and not self.protection.capped
 
     @property
     def several(self) -> int:

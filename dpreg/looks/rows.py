@@ -58,11 +58,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
-from dpreg.arrays import CELL_BITS, Bools, Floats, Ints, to_grid
+from dpreg.arrays import CELL_BITS, Bools, Floats, Ints, Places, to_grid
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
 from dpreg.grouped import Vectors
@@ -84,6 +84,10 @@ _FAR: Final = 2.0**30
 """Of the score of a person's row."""
 _UP: Final = 1 + 2.0**-40
 """More than all roundings of a sum of squares, its root and a product can lose together."""
+
+
+Limited: TypeAlias = tuple[Floats, Floats, Floats, Places]
+"""k, f, the outer parts of those f that have one, and where these stand."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -129,19 +133,19 @@ class Rows:
         rows = self.design.block(chunk)
         return np.asarray(to_grid(rows, out=rows).T)
 
-    def located(self, cells: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return k, f and the contrast, inner less outer part, of gridded cells (D, rows).
+    def located(self, cells: Floats) -> Limited:
+        """Return k, f and the outer parts of f, of gridded cells (D, rows).
 
-        They are (d, rows); at a locating look f is (1, rows), and there is no contrast: (0, rows).
+        k and f are (d, rows); at a locating look f is (1, rows), and there are no parts.
         """
         seen = _Seen.of(self, cells)
         limited = _together if self.place.together else _apart
         found = limited(seen, self.place)
-        for cells_of_rows in found:
+        for cells_of_rows in found[:2]:
             cells_of_rows[:, seen.absent] = 0.0
         return found
 
-    def summed(self, cells: Floats, codes: Ints) -> tuple[Floats, Floats, Floats]:
+    def summed(self, cells: Floats, codes: Ints) -> Limited:
         """Return the same of persons, whose rows were summed before they were limited.
 
         Parameters
@@ -158,9 +162,11 @@ class Rows:
         f : (d, persons) or (1, rows) array
             At a fitting look each |f|^2 <= 2**40; at a locating one of each person's rows
             sum f^2 <= 2**40.
-        contrast : (d, persons) or (0, rows) array
-            f plus it is twice the inner part, f less it twice the outer one; the squares of either
-            part add up to at most 2**38.
+        outer : (d, m) array
+            The outer parts of those persons who have one; the squares of either part add up to at
+            most 2**38.
+        far : (m,) array
+            Who they are.
         """
         seen = _Seen.of(self, cells)
         return _summed(seen, self.place, codes)
@@ -206,6 +212,7 @@ class _Seen:
             np.minimum(residual, cap, out=residual)
         residual -= mean
         residual *= terms.factor
+        residual[absent] = 0.0
         if described.weights is not None:
             own = described.weights.of(cells)
             absent |= own == 0.0
@@ -223,8 +230,8 @@ class _Seen:
         return cls(v, length, weight, residual, farthest, absent)
 
 
-def _apart(seen: _Seen, place: Place) -> tuple[Floats, Floats, Floats]:
-    """Return k, f and the contrast of a fitting look."""
+def _apart(seen: _Seen, place: Place) -> Limited:
+    """Return what a fitting look is of."""
     most = _ONE / seen.length
     root = math.sqrt(place.weight)
     scale = np.sqrt(seen.weight)
@@ -244,21 +251,19 @@ def _apart(seen: _Seen, place: Place) -> tuple[Floats, Floats, Floats]:
     return k, *_of_parts(seen.v, inner, outer)
 
 
-def _of_parts(ways: Floats, inner: Floats, outer: Floats) -> tuple[Floats, Floats]:
-    """Return the sum and the difference of scores' parts, each held to half of the limit."""
+def _of_parts(ways: Floats, inner: Floats, outer: Floats) -> tuple[Floats, Floats, Places]:
+    """Return the sum of scores' parts, each held to half of the limit, and the outer ones."""
     far = np.flatnonzero(outer)  # of most rows nothing is left beyond half of it
     whole, rest = ways * inner, ways[:, far] * outer[far]
     for part in (whole, rest):
         np.trunc(part, out=part)
         hold_norm(part, _SQUARED_NORM / 4)
-    contrast = whole.copy()
-    contrast[:, far] -= rest
     whole[:, far] += rest
-    return whole, contrast
+    return whole, rest, far
 
 
-def _together(seen: _Seen, place: Place) -> tuple[Floats, Floats, Floats]:
-    """Return k and f of a locating look, and no contrast."""
+def _together(seen: _Seen, place: Place) -> Limited:
+    """Return what a locating look is of, which has no parts."""
     root, weight = math.sqrt(place.weight), np.sqrt(seen.weight)
     share = place.information * root / (weight * seen.length)
     if seen.farthest is not None:
@@ -269,11 +274,16 @@ def _together(seen: _Seen, place: Place) -> tuple[Floats, Floats, Floats]:
     hold_norm(k)
     f = share * seen.residual / weight * (_ONE / place.score)
     np.rint(np.minimum(np.maximum(f, -_ONE), _ONE), out=f)
-    return k, f[None, :], k[:0]
+    return k, *_whole(f[None, :])
 
 
-def _summed(seen: _Seen, place: Place, codes: Ints) -> tuple[Floats, Floats, Floats]:
-    """Return k, f and the contrast of persons; see the module."""
+def _whole(f: Floats) -> tuple[Floats, Floats, Places]:
+    """Return f, of which no part is apart."""
+    return f, f[:, :0], np.empty(0, dtype=np.intp)
+
+
+def _summed(seen: _Seen, place: Place, codes: Ints) -> Limited:
+    """Return what a look at persons is of; see the module."""
     root, present = math.sqrt(place.weight), np.logical_not(seen.absent)
     weight = np.sqrt(seen.weight)
     unit = _ONE / (root * (place.information if place.together else math.sqrt(place.information)))
@@ -289,7 +299,7 @@ def _summed(seen: _Seen, place: Place, codes: Ints) -> tuple[Floats, Floats, Flo
             share = np.minimum(share, _shrunk(person_sums(codes, _squares(most[None, :]))))
         f = np.trunc(f * share[codes])[None, :]
         f = np.trunc(f * _shrunk(person_sums(codes, _squares(f)))[codes])
-        contrast = k[:0]
+        parts = _whole(f)
     else:
         own = _ONE / (root * place.score)
         reach = np.abs(drawn) * seen.length * own * present
@@ -305,8 +315,8 @@ def _summed(seen: _Seen, place: Place, codes: Ints) -> tuple[Floats, Floats, Flo
             length = person_sums(codes, most.astype(np.int64)).astype(np.float64)
         room, held = _ONE / np.maximum(length, 1.0), share * share
         inner = np.minimum(0.5 * room, held)
-        f, contrast = _of_parts(total, inner, np.minimum(room, held) - inner)
-    return np.trunc(k * share[codes]), f, contrast
+        parts = _of_parts(total, inner, np.minimum(room, held) - inner)
+    return np.trunc(k * share[codes]), *parts
 
 
 def _near(reach: Floats, most: float) -> Floats:

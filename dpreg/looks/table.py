@@ -99,15 +99,17 @@ class LookTally:
         partial, pending = np.zeros(self._length(size), dtype=np.int64), 0
         for _, chunk in chunks:
             cells = self.rows.cells(chunk)
-            for k, f, contrast in self._units(cells, chunk):
+            for k, f, outer in self._units(cells, chunk):
                 sums = [np.array([k.shape[1]]), (k @ k.T)[triangle]]
                 if self.rows.place.together:
                     sums += [k @ f[0], (f @ f.T).ravel()]
-                elif self.matrix:
-                    sums += [f.sum(axis=1), (f @ f.T)[triangle], contrast.sum(axis=1)]
                 else:
-                    squares = np.array([np.einsum("ij,ij->", f, f)])
-                    sums += [f.sum(axis=1), squares, contrast.sum(axis=1)]
+                    score = f.sum(axis=1)
+                    if self.matrix:
+                        middle = (f @ f.T)[triangle]
+                    else:
+                        middle = np.array([np.einsum("ij,ij->", f, f)])
+                    sums += [score, middle, score - 2 * outer.sum(axis=1)]
                 partial += np.concatenate(sums).astype(np.int64)
                 pending += 1
                 if pending == _FLUSH:
@@ -116,19 +118,18 @@ class LookTally:
         return partial if total is None else total + partial
 
     def _units(self, cells: Floats, chunk: Chunk) -> Iterator[tuple[Floats, Floats, Floats]]:
-        """Yield k, f and contrasts of some rows, or of persons and their rows, 2**13 at most."""
+        """Yield k, f and outer parts of some rows, or of persons and their rows, 2**13 at most."""
         if not self.persons:
             for piece in _pieces(cells.shape[1]):
-                yield self.rows.located(cells[:, piece])
+                yield self.rows.located(cells[:, piece])[:3]
             return
-        k, f, contrast = self.rows.summed(cells, chunk[PERSON].astype(np.int64))
+        k, f, outer, _ = self.rows.summed(cells, chunk[PERSON].astype(np.int64))
         apart = not self.rows.place.together
-        none = f[:, :0], contrast[:, :0]
         for piece in _pieces(k.shape[1]):
-            yield k[:, piece], *(none if apart else (f[:, piece], contrast[:, piece]))
+            yield k[:, piece], f[:, :0] if apart else f[:, piece], outer[:, :0]
         if apart:
             for piece in _pieces(f.shape[1]):
-                yield k[:, :0], f[:, piece], contrast[:, piece]
+                yield k[:, :0], f[:, piece], outer[:, piece]
 
     def _length(self, size: int) -> int:
         triangle = size * (size + 1) // 2

@@ -17,7 +17,7 @@ from dpreg.looks.model import Asked
 from dpreg.looks.plan import NOISES
 from dpreg.privacy.budget import exact
 from dpreg.privacy.protection import NOISES as ALL_NOISES
-from dpreg.request import SelectionRequest, checked, checked_fields, choice, optional
+from dpreg.request import SelectionRequest, checked, checked_fields, choice, method_of, optional
 
 _LARGEST: Final = 10**30
 MOST_ROWS: Final = 10**18
@@ -126,8 +126,7 @@ class Facts:
         of = str(choice(call["of"], "of", ("select", "glm") if family else ("select", "ols")))
         given = {name for name, value in call.items() if _differs(value, usual.get(name))}
         _check_given(call, of, family, given)
-        methods = _METHODS["family" if family else of]
-        named = arguments.method_of(call["method"], "method", methods)
+        named = method_of(call["method"], "method", _METHODS["family" if family else of])
         method = "adaptive" if family else named
         noises = NOISES if method == "adaptive" else ALL_NOISES if of == "ols" else ()
         noise, request = choice(call["noise"], "noise", (*noises, None)), _request(call, method, of)

@@ -41,9 +41,6 @@ if TYPE_CHECKING:
 
     Result: TypeAlias = ClassicResults | HistogramResults | RegressionResults | SelectionResults
 
-ERRORS_AS = {"sampling_errors": "se_sampling", "privacy_errors": "se_privacy"}
-"""Keys of standard errors in files, for `Released.saved_as`: they are those of dpreg 0.1."""
-
 KINDS: dict[str, Any] = {}
 """The class of each kind of result."""
 
@@ -141,8 +138,6 @@ class Released(Settled, Printed):
     @classmethod
     def from_payload(cls, payload: object) -> Self:
         """Read what `to_dict` returned."""
-        if not isinstance(payload, dict):
-            raise saved.Unreadable("an object")
         return cls(**saved.decode(payload, cls))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -188,6 +183,11 @@ class WithErrors:
     """The part of results that have numbers with two kinds of standard error."""
 
     __slots__ = ()
+    saved_as: ClassVar[Mapping[str, str]] = {
+        "sampling_errors": "se_sampling",
+        "privacy_errors": "se_privacy",
+    }
+    """Keys in files, which are those of dpreg 0.1."""
 
     claim: PrivacyClaim
     sampling_errors: Floats
@@ -286,20 +286,6 @@ def withholding(owner: type[_T]) -> type[_T]:
     return owner
 
 
-@withholding
-class NeverReleased:
-    """What statsmodels' results of a linear model offer and dpreg's never will."""
-
-    __slots__ = ()
-
-
-@withholding
-class WithoutRows:
-    """What statsmodels' models hold and the public part of one does not: the rows."""
-
-    __slots__ = ()
-
-
 def from_json(text: str) -> Result:
     """Read a result of any kind from the text that `to_json` wrote.
 
@@ -308,10 +294,11 @@ def from_json(text: str) -> Result:
     ArgumentError
         Where the text is not a result of this version, naming the field that is wrong.
     """
-    kind = saved.loads(text)["kind"]
+    payload = saved.loads(text)
+    kind = payload["kind"]
     if not isinstance(kind, str) or kind not in KINDS:
         raise ArgumentError(f"this version of dpreg knows no saved results of kind {kind!r}")
-    found: Result = KINDS[kind].from_json(text)
+    found: Result = KINDS[kind].from_payload(payload)
     return found
 
 

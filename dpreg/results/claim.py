@@ -19,7 +19,7 @@ Tested in `tests/results/test_claim.py`, `tests/results/test_serialize.py` and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -203,11 +203,11 @@ class ReleaseRecord(Settled):
     versions: Mapping[str, str] = field(default_factory=versions)
     ledger: LedgerPosition | None = None
 
-    def _check(self) -> None:
+    def _faults(self) -> Iterator[tuple[bool, str]]:
         try:
             datetime.fromisoformat(self.when)
         except ValueError:
-            raise ArgumentError("when must be a time in ISO 8601") from None
+            yield True, "when must be a time in ISO 8601"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -5,7 +5,7 @@ Tested in `tests/results/test_classic.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import chdtrc, ndtri
 
-from dpreg.errors import ArgumentError, NotReleased
+from dpreg.errors import NotReleased
 from dpreg.results import inference, notes, plots
-from dpreg.results.base import ERRORS_AS, Released, WithErrors
+from dpreg.results.base import Released, WithErrors
 from dpreg.results.contrast import WaldTest
 from dpreg.results.saved import Vector
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 class Estimates(WithErrors, Released):
     """The part that estimates of any kind share: numbers with two kinds of standard error."""
 
-    saved_as = ERRORS_AS
     _one_each: ClassVar[tuple[str, ...]] = ()
     """Further fields that have a number for each estimate."""
 
@@ -51,16 +50,18 @@ class Estimates(WithErrors, Released):
     @property
     def bse(self) -> pd.Series:
         """Standard errors: sampling error and privacy noise together."""
-        return self._series(self._errors())
+        with np.errstate(over="ignore"):
+            return self._series(np.hypot(self.sampling_errors, self.privacy_errors))
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return intervals of level 1 - alpha, columns 0 and 1, sampling and noise included."""
         return self._frame(self._limits(inference.level(alpha)))
 
     def _limits(self, alpha: float) -> Vector:
-        if (rows := self.share_rows) is not None:
-            return inference.share_intervals(self.estimates, rows, self._errors(), alpha)
-        return inference.normal_intervals(self.estimates, self._errors(), alpha)
+        errors, rows = self.bse.to_numpy(), self.share_rows
+        if rows is not None:
+            return inference.share_intervals(self.estimates, rows, errors, alpha)
+        return inference.normal_intervals(self.estimates, errors, alpha)
 
     @property
     def share_rows(self) -> Vector | None:
@@ -74,18 +75,12 @@ class Estimates(WithErrors, Released):
             return pd.Index(list(self.groups), name=self.by)
         return pd.MultiIndex.from_product([self.groups, self.labels], names=[self.by, None])
 
-    def _errors(self) -> Vector:
-        sampling: Vector = self.sampling_errors
-        privacy: Vector = self.privacy_errors
-        with np.errstate(over="ignore"):
-            return np.hypot(sampling, privacy)
-
-    def _check(self) -> None:
+    def _faults(self) -> Iterator[tuple[bool, str]]:
         size = max(len(self.groups), 1) * len(self.labels)
         for name in ("estimates", "sampling_errors", "privacy_errors", *self._one_each):
             array = getattr(self, name)
-            if array is not None and array.shape != (size,):
-                raise ArgumentError(f"{name} must hold {size} numbers, one for each estimate")
+            wrong = array is not None and array.shape != (size,)
+            yield wrong, f"{name} must hold {size} numbers, one for each estimate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -141,16 +136,16 @@ class ClassicResults(Estimates):
     blocks: int | None = None
     bounds: Mapping[str, Vector]
 
-    def _check(self) -> None:
-        Estimates._check(self)
-        if len({self.lower is None, self.upper is None, self.alpha is None}) > 1:
-            raise ArgumentError("lower, upper and alpha belong together")
+    def _faults(self) -> Iterator[tuple[bool, str]]:
+        yield from Estimates._faults(self)
+        apart = len({self.lower is None, self.upper is None, self.alpha is None}) > 1
+        yield apart, "lower, upper and alpha belong together"
         lines = max(len(self.groups), 1)
-        if self.counts is not None and self.counts.size != lines:
-            raise ArgumentError("counts must hold one number for each group")
+        wrong = self.counts is not None and self.counts.size != lines
+        yield wrong, "counts must hold one number for each group"
         cells = lines * len(self.sufficient_names)
-        if self.sufficient is not None and self.sufficient.size != cells:
-            raise ArgumentError("sufficient does not match sufficient_names")
+        wrong = self.sufficient is not None and self.sufficient.size != cells
+        yield wrong, "sufficient does not match sufficient_names"
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -181,7 +176,7 @@ class ClassicResults(Estimates):
             if self.blocks is None:
                 return Estimates._limits(self, alpha)
             degrees = max(self.blocks - 1, 1)
-            return inference.normal_intervals(self.estimates, self._errors(), alpha, degrees)
+            return inference.normal_intervals(self.estimates, self.bse.to_numpy(), alpha, degrees)
         ends = np.column_stack([self.lower, self.upper])
         if alpha == self.alpha:
             return ends
@@ -246,26 +241,21 @@ class HistogramResults(Estimates):
     bin_counts: Vector
     probabilities: Vector
 
-    def _check(self) -> None:
-        Estimates._check(self)
-        if (self.edges is None) != bool(self.levels):
-            raise ArgumentError("a histogram has either edges or levels")
-        if self.edges is not None and not (
-            self.edges.size >= 2 and (np.diff(self.edges) > 0).all()
-        ):
-            raise ArgumentError("edges must be at least two numbers, ascending")
+    def _faults(self) -> Iterator[tuple[bool, str]]:
+        yield from Estimates._faults(self)
+        yield (self.edges is None) != bool(self.levels), "a histogram has either edges or levels"
+        edges = np.arange(2) if self.edges is None else self.edges
+        wrong = edges.size < 2 or not (np.diff(edges) > 0).all()
+        yield wrong, "edges must be at least two numbers, ascending"
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The bins: levels, or intervals, the last one closed."""
         if self.edges is None:
             return self.levels
-        last = len(self.edges) - 2
-        pairs = zip(self.edges[:-1], self.edges[1:], strict=True)
-        return tuple(
-            f"[{low:.6g}, {high:.6g}{']' if j == last else ')'}"
-            for j, (low, high) in enumerate(pairs)
-        )
+        closed = [")"] * (len(self.edges) - 2) + ["]"]
+        ends = zip(self.edges[:-1], self.edges[1:], closed, strict=True)
+        return tuple(f"[{low:.6g}, {high:.6g}{end}" for low, high, end in ends)
 
     @property
     def counts(self) -> pd.Series:

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -36,64 +37,58 @@ from dpreg.results import inference, tables
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.summary import Summary
 
+if TYPE_CHECKING:
+    from dpreg.results.regression import RegressionResults
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Combinations:
-    """m combinations r'beta of p coefficients, with all that their intervals need.
+    """m combinations r'beta of a fit's p coefficients, with the law of their errors.
+
+    Where the fit has draws, intervals and p-values follow `dpreg.estimation.inference`; under
+    matrix-Laplace noise errors have the law of `dpreg.results.inference`, and not the normal one.
 
     Attributes
     ----------
     rows : (m, p) array
-    params : (p,) array
-    covariance : (p, p) array
-    draws : (B, p) array or None
-        Bootstrap draws; where there are some, intervals and p-values follow
-        `dpreg.estimation.inference`.
-    privacy : (p, p) array or None
-        The part of `covariance` that the noise adds.
-    degrees : int or None
-        Of matrix-Laplace noise: errors then have the law of `dpreg.results.inference`, and not the
-        normal one.
+    fit : RegressionResults
     """
 
     rows: Floats
-    params: Floats
-    covariance: Floats
-    draws: Floats | None = None
-    privacy: Floats | None = None
-    degrees: int | None = None
+    fit: RegressionResults
 
     def estimates(self) -> Floats:
         """Return r'beta (m,)."""
-        return inference.combined(self.rows, self.params)
+        return inference.combined(self.rows, self.fit.coefficients)
 
     def errors(self) -> Floats:
         """Return standard errors (m,)."""
-        return inference.root(inference.variances(self.covariance, self.rows))
+        return inference.root(inference.variances(self.fit.covariance, self.rows))
 
     @np.errstate(over="ignore", invalid="ignore")
     def intervals(self, alpha: float) -> Floats:
         """Return intervals (m, 2) of level 1 - alpha."""
-        estimates = self.estimates()
-        if self.draws is not None:
-            return inference.drawn_intervals(estimates, self.draws, self.rows, alpha)
-        half = inference.quantiles(*self._parts(), self.degrees, inference.level(alpha))
+        estimates, draws = self.estimates(), self.fit.interval_draws
+        if draws is not None:
+            return inference.drawn_intervals(estimates, draws, self.rows, alpha)
+        half = inference.quantiles(*self._parts(), self.fit.noise_degrees, inference.level(alpha))
         return np.column_stack([estimates - half, estimates + half])
 
     @np.errstate(over="ignore", invalid="ignore")
     def pvalues(self, target: Floats) -> Floats:
         """Return two-sided p-values (m,) of r'beta = target, from the law of `intervals`."""
-        if self.draws is not None:
-            return drawn.pvalues(self.estimates(), self.draws @ self.rows.T, target)
-        return inference.pvalues(self.estimates() - target, *self._parts(), self.degrees)
+        estimates, draws = self.estimates(), self.fit.interval_draws
+        if draws is not None:
+            return drawn.pvalues(estimates, draws @ self.rows.T, target)
+        return inference.pvalues(estimates - target, *self._parts(), self.fit.noise_degrees)
 
     @np.errstate(over="ignore", invalid="ignore")
     def _parts(self) -> tuple[Floats, Floats]:
         """Return the variances (m,) that are normal and that are mixed."""
-        whole = np.square(self.errors())
-        if self.privacy is None or self.degrees is None:
+        whole, privacy = np.square(self.errors()), self.fit.privacy_covariance
+        if privacy is None or self.fit.noise_degrees is None:
             return whole, np.zeros(len(whole))
-        noise = inference.variances(self.privacy, self.rows)
+        noise = inference.variances(privacy, self.rows)
         return whole - noise, noise
 
 
@@ -307,9 +302,9 @@ class PairwiseTests(_Printed):
 
 def wald(combinations: Combinations, target: Floats) -> tuple[float, float, int]:
     """Return statistic, p-value and rank of a joint test; NaN where the release allows none."""
-    rows = combinations.rows
+    rows, fit = combinations.rows, combinations.fit
     rank = int(np.linalg.matrix_rank(rows))
-    covariance = rows @ inference.known(combinations.covariance) @ rows.T
+    covariance = rows @ inference.known(fit.covariance) @ rows.T
     away = combinations.estimates() - target
     finite = [np.isfinite(each).all() for each in (covariance, away, combinations.errors())]
     if not all(finite):
@@ -318,11 +313,11 @@ def wald(combinations: Combinations, target: Floats) -> tuple[float, float, int]
     statistic = float(away @ inverse @ away)
     if len(rows) == 1:
         return statistic, float(combinations.pvalues(target)[0]), rank
-    if combinations.draws is not None:
-        apart = combinations.draws @ rows.T - combinations.estimates()
+    if fit.interval_draws is not None:
+        apart = fit.interval_draws @ rows.T - combinations.estimates()
         farther = np.einsum("bi,ij,bj->b", apart, inverse, apart) >= statistic
         return statistic, float((1 + farther.sum()) / (1 + len(farther))), rank
-    wider = np.maximum(inference.mixing(combinations.degrees), 1.0)
+    wider = np.maximum(inference.mixing(fit.noise_degrees), 1.0)
     return statistic, float(chdtrc(rank, np.maximum(statistic, 0.0) / wider).mean()), rank
 
 

@@ -5,6 +5,7 @@ Tested in `tests/api/test_glm.py`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -12,7 +13,6 @@ import numpy as np
 import pandas as pd
 
 from dpreg.arrays import Floats
-from dpreg.errors import ArgumentError
 from dpreg.looks.families import exp
 from dpreg.request import choice
 from dpreg.results.base import withholding
@@ -28,24 +28,23 @@ _FARTHEST: Final = 700.0
 """As far out the exponential is computed."""
 
 
-def inverse_link(link: str, eta: Floats) -> Floats:
-    """Return the mean at a linear predictor.
+def inverse_link(link: str, eta: Floats) -> tuple[Floats, Floats]:
+    """Return the mean at a linear predictor, and its derivative.
 
     By an exponential that has the same bits anywhere: R, too, predicts these very numbers.
     """
+    if link == "log":
+        mean = _exp(eta)
+        return mean, mean
     with np.errstate(over="ignore"):
-        return _exp(eta) if link == "log" else np.asarray(1 / (1 + _exp(-eta)), dtype=np.float64)
+        mean = np.asarray(1 / (1 + _exp(-eta)), dtype=np.float64)
+    return mean, mean * (1 - mean)
 
 
 def _exp(x: Floats) -> Floats:
     """Return exp of any number: above 700 it is infinite, and below -700 as at -700."""
     known = exp(np.clip(np.where(np.isnan(x), 0.0, x), -_FARTHEST, _FARTHEST))
     return np.where(np.isnan(x), np.nan, np.where(x > _FARTHEST, np.inf, known))
-
-
-def _slope(link: str, mean: Floats) -> Floats:
-    """Return the derivative of the mean by the linear predictor."""
-    return mean if link == "log" else np.asarray(mean * (1 - mean))
 
 
 @withholding
@@ -83,6 +82,8 @@ class GLMResults(RegressionResults):
     kind: ClassVar[str] = "glm"
     title = "{0.family} regression: {0.endog_names}"
 
+    _why_not: ClassVar = {**RegressionResults._why_not, "explained": "it belongs to linear models"}
+
     family: str
     link: str
     converged: bool
@@ -90,10 +91,9 @@ class GLMResults(RegressionResults):
     success: str | None = None
     trials: str | None = None
 
-    def _check(self) -> None:
-        RegressionResults._check(self)
-        if self.link not in LINKS:
-            raise ArgumentError(f"link must be one of {LINKS}")
+    def _faults(self) -> Iterator[tuple[bool, str]]:
+        yield from RegressionResults._faults(self)
+        yield self.link not in LINKS, f"link must be one of {LINKS}"
 
     def predict(self, exog: pd.DataFrame | None = None, which: str = "mean") -> pd.Series:
         """Return predictions for the rows of a table: its index kept, NaN where a row has one.
@@ -123,11 +123,6 @@ class GLMResults(RegressionResults):
         with np.errstate(over="ignore"):
             return self._frame(np.exp(table), [RATIOS[self.link], 0, 1])
 
-    def _lacks(self, field: str) -> str:
-        if field == "explained":
-            return "it belongs to linear models"
-        return RegressionResults._lacks(self, field)
-
     def _predictors(self, exog: pd.DataFrame | None) -> tuple[pd.DataFrame, Floats]:
         rows, known = RegressionResults._predictors(self, exog)
         if self.offset is not None:
@@ -135,8 +130,7 @@ class GLMResults(RegressionResults):
         return rows, known
 
     def _mean(self, eta: Floats) -> tuple[Floats, Floats]:
-        mean = inverse_link(self.link, eta)
-        return mean, _slope(self.link, mean)
+        return inverse_link(self.link, eta)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -165,23 +159,24 @@ class GLMPrediction:
     which: str
     claim: PrivacyClaim
 
-    def _at(self, eta: Floats) -> Floats:
-        return inverse_link(self.link, eta) if self.which == "mean" else eta
+    def _at(self, eta: Floats) -> tuple[Floats, Floats]:
+        """Return what is predicted at linear predictors, and its derivative."""
+        return inverse_link(self.link, eta) if self.which == "mean" else (eta, np.ones(eta.shape))
 
     @property
     def predicted(self) -> Floats:
         """Means, or linear predictors (m,)."""
-        return self._at(self.combinations.estimates() + self.known)
+        return self._at(self.combinations.estimates() + self.known)[0]
 
     @property
     def se(self) -> Floats:
         """Standard errors (m,): of means by the delta method."""
-        slope = np.abs(_slope(self.link, self.predicted)) if self.which == "mean" else 1.0
-        return self.combinations.errors() * slope
+        _, slope = self._at(self.combinations.estimates() + self.known)
+        return self.combinations.errors() * np.abs(slope)
 
     def conf_int(self, alpha: float = 0.05) -> Floats:
         """Return intervals (m, 2)."""
-        return self._at(self.combinations.intervals(alpha) + self.known[:, None])
+        return self._at(self.combinations.intervals(alpha) + self.known[:, None])[0]
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return predictions, standard errors and limits, indexed as the table."""

@@ -1,6 +1,8 @@
 """When each note is shown: what released and public numbers say of a result, free of charge.
 
-The catalogue, ``notes.toml``, has a text and a severity for each name that stands here.
+The catalogue, ``notes.toml``, has the text and the severity of each. Where a note follows from what
+kind of result this is, its place and its conditions stand there as well, in the `words` of this
+module; what follows from a number stands here, under the same name.
 
 Why a standard error is what it is: the rules that fired, and the numbers that they used.
 
@@ -23,12 +25,12 @@ from dpreg.estimation.tuning import TUNING
 from dpreg.privacy.budget import decimal_string
 from dpreg.privacy.noise import OBJECTIVE
 from dpreg.results import catalogue
-from dpreg.results.tables import has_errors, is_picture, mark
 from dpreg.schema import Schema
 
 if TYPE_CHECKING:
     from dpreg.results.claim import PrivacyClaim
     from dpreg.results.classic import ClassicResults
+    from dpreg.results.regression import RegressionResults
 
 _FEW_COMPLETE: Final = 0.75
 """Below this share of complete rows, gaps are worth a question; half where noise hides more."""
@@ -44,6 +46,8 @@ _LARGE_SHARE: Final = 0.05
 """A term that must explain more than this of all that bounds allow is hardly ever chosen."""
 _RADIUS_USED: Final = 0.9
 """Share of the radius from which on it may have bound the selection."""
+_MANY_BINS: Final = 20  # by definition
+"""A histogram of more bins is printed as a picture; `conf_int` has its intervals."""
 
 Told = Iterator["Note"]
 _NOTES: Final = catalogue("notes.toml")
@@ -58,9 +62,9 @@ class Note:
     text: str
 
 
-def worded(name: str, **numbers: Any) -> str:
-    """Return a text of the catalogue."""
-    return str(_NOTES[name]["text"]).format(**numbers)
+def worded(name: str, *of: Any, **numbers: Any) -> str:
+    """Return a text of the catalogue, with numbers or with fields of what it is of."""
+    return str(_NOTES[name]["text"]).format(*of, **numbers)
 
 
 def _note(name: str, **numbers: Any) -> Note:
@@ -76,16 +80,111 @@ def _stored(text: str) -> Note:
 
 def of(result: Any, alpha: float = 0.05) -> list[Note]:
     """Return all notes on a result, in the order of its page; none stands twice."""
-    told = [*_told(result, alpha), *map(_stored, result.notes)]
-    if (fit := fitted(result)) is not None:
-        told += map(_stored, fit.notes)
+    fit = fitted(result)
+    told = [*_told(result, fit, alpha), *map(_stored, result.notes)]
+    told += [] if fit is None else map(_stored, fit.notes)
     told += [_note("steps", steps=text) for text in steps(result.claim)]
-    if fit is not None and has_errors(fit) and fit.method == "staged":
-        told.append(_note("looks-of-0-2"))
+    told += [] if fit is None else at("last", fit)
     found: dict[str, Note] = {}
     for note in told:
         found.setdefault(note.text, note)
     return list(found.values())
+
+
+def _told(result: Any, fit: Any, alpha: float) -> Told:
+    if hasattr(result, "selected"):
+        yield from at("draws", result)
+        yield from () if fit is None else at("errors", fit, nested=True)
+        yield from _of_choice(result)
+        yield from _of_fit(result, fit)
+        yield from at("rule", result)
+    elif fit is not None:
+        yield from _of_fit(result, fit)
+        yield from at("errors", fit)
+    else:
+        yield from _of_estimates(result)
+        yield from at("estimates", result, alpha=alpha)
+        if result.kind == "classic" and result.lower is None and result.blocks is not None:
+            yield _note("interval-of-blocks", degrees=max(result.blocks - 1, 1))
+
+
+def words(result: Any, *, nested: bool = False, alpha: float = 0.05) -> frozenset[str]:
+    """Return what holds of a result, or of coefficients `nested` within one.
+
+    The catalogue's conditions are made of these words: the kind of a result and what follows here.
+    """
+    if result.kind == "histogram":
+        return frozenset(["histogram", *["picture"] * is_picture(result)])
+    if result.kind == "classic":
+        told = {
+            "released": result.lower is not None,
+            "same-level": alpha == result.alpha,
+            "blocks": result.blocks is not None,
+            "ones": result.share_rows is not None,
+        }
+    elif hasattr(result, "selected"):
+        told = {
+            "draws": result.draws > 1,
+            "rule": result.false_inclusions is not None,
+            "groups": bool(result.alternatives),
+            "stabilities": bool(result.stabilities),
+            "by-looks": result.by_looks,
+            "looks": bool(result.looks),
+        }
+    else:
+        told = {
+            "errors": has_errors(result),
+            "adaptive": result.method == "adaptive",
+            "old": result.method == "staged",  # the looks of dpreg 0.2
+            result.fit: True,
+            result.interval_method: True,
+            "mixed": result.noise_degrees is not None,
+            "ridged": result.ridged,
+            "conditional": bool(result.conditional),
+            "among": bool(result.among),
+            "person": result.claim.person is not None,
+            "nested": nested,
+            "looks": bool(result.looks),
+            "stretched": any(look.stretch > 1 for look in result.looks[-1:]),
+            "alone": any(look.mechanism == OBJECTIVE for look in result.looks[-1:]),
+        }
+    return frozenset([result.kind, *(word for word, so in told.items() if so)])
+
+
+def at(place: str, result: Any, *, nested: bool = False, alpha: float = 0.05) -> list[Note]:
+    """Return the catalogue's notes of a place whose conditions hold of a result."""
+    return _at(place, result, words(result, nested=nested, alpha=alpha))
+
+
+def line(place: str, result: Any, *, nested: bool = False) -> str:
+    """Return what stands at a place as one text."""
+    return "".join(note.text for note in at(place, result, nested=nested))
+
+
+def _at(place: str, result: Any, holds: frozenset[str]) -> list[Note]:
+    found = []
+    for name, entry in _NOTES.items():
+        if place in entry.get("at", ()) and any(_meets(each, holds) for each in entry["when"]):
+            inner = {part: _at(part, result, holds) for part in entry.get("parts", ())}
+            parts = {part: "".join(note.text for note in own) for part, own in inner.items()}
+            text = entry["text"].format(result, **parts)
+            found.append(Note(name, entry.get("severe", False), text))
+    return found
+
+
+def _meets(condition: str, holds: frozenset[str]) -> bool:
+    """Whether all words of a condition hold, and none that it has with !."""
+    return all((word.strip("!") in holds) != word.startswith("!") for word in condition.split())
+
+
+def has_errors(fit: RegressionResults) -> bool:
+    """Whether there are standard errors; some methods, and fits of few rows, have none."""
+    return not fit.bse.isna().all()
+
+
+def is_picture(result: Any) -> bool:
+    """Whether a histogram has too many bins for a table."""
+    return result.kind == "histogram" and len(result.labels) > _MANY_BINS and not result.groups
 
 
 def remarks(result: Any) -> tuple[str, ...]:
@@ -109,101 +208,6 @@ def steps(claim: PrivacyClaim) -> list[str]:
     short = "; ".join(note for note in told if note not in long)
     parts = [worded("parallel")] * any(spend.rows != "all" for spend in claim.spends)
     return [*long, *[short] * bool(short), *parts]
-
-
-def _told(result: Any, alpha: float) -> Told:
-    fit = fitted(result)
-    if hasattr(result, "selected"):
-        if result.draws > 1:
-            yield _note("frequency", draws=result.draws)
-        yield from _of_errors(fit, alone=False)
-        yield from _of_choice(result)
-        yield from _of_fit(result, fit)
-        yield from _of_rule(result)
-    elif fit is not None:
-        yield from _of_fit(result, fit)
-        yield from _of_errors(fit, alone=True)
-    else:
-        yield from _of_estimates(result)
-        yield _note("picture" if is_picture(result) else "both-errors")
-        if not is_picture(result):
-            yield _interval(result, alpha)
-
-
-def _of_errors(fit: Any, *, alone: bool) -> Told:
-    """Say what errors, intervals and looks mean."""
-    if fit is None:
-        return
-    linear, given = fit.kind == "regression", bool(fit.conditional or fit.among)
-    if has_errors(fit):
-        cut = worded("cut") if linear and fit.method == "staged" else ""
-        if fit.conditional:
-            yield _note("errors-given-the-choice", cut=cut)
-        elif fit.among:
-            yield _note("errors-beside-all", among=fit.among, cut=cut)
-        else:
-            yield _note("errors", cut=cut, law=law(fit))
-        yield assumption(fit)
-        if fit.ridged and not given:
-            yield _note("ridged")
-    if fit.method == "adaptive" and not fit.among:
-        if fit.fit == "fresh":
-            yield _note("fresh")
-        unit = "A row" if fit.claim.person is None else "The sum of a person's rows"
-        yield _note("looks", unit=unit)
-    elif fit.looks and not linear and alone:
-        yield _note("looks-at-scores")
-    elif fit.looks and linear and has_errors(fit) and not given:
-        stretched = worded("stretched") if fit.looks[-1].stretch > 1 else ""
-        last = worded("alone") if _alone(fit) else ""
-        yield _note("looks-at-moments", stretched=stretched, alone=last)
-
-
-def law(fit: Any) -> str:
-    """Name the law of p-values and intervals: all of one fit follow one."""
-    if fit.interval_method == "bootstrap":
-        return worded("law-bootstrap-ridged" if fit.ridged else "law-bootstrap")
-    if fit.noise_degrees is None:
-        return worded("law-normal")
-    if fit.method == "adaptive":
-        return worded("law-mixed", noise="privacy noise")
-    if fit.kind == "glm":
-        return worded("law-mixed", noise="noise of pure eps")
-    return worded("law-mixed", noise="K-norm noise" if _alone(fit) else "matrix-Laplace noise")
-
-
-def _alone(fit: Any) -> bool:
-    """Whether the last release was of the coefficients alone."""
-    return bool(fit.looks) and fit.looks[-1].mechanism == OBJECTIVE
-
-
-def assumption(fit: Any) -> Note:
-    """Say what intervals hold, and under which assumption."""
-    if fit.method == "adaptive" and fit.among:
-        return _note("narrow")
-    if fit.method == "adaptive":
-        return _note("robust" if fit.claim.person is None else "clustered")
-    given = "."
-    if fit.fit in ("split", "share", "fresh") and not (fit.conditional or fit.among):
-        given = worded(f"given-{fit.fit}")
-    return _note("family-model" if fit.kind == "glm" else "linear-model", given=given)
-
-
-def _of_rule(result: Any) -> Told:
-    """Say what a choice by looks means."""
-    if result.false_inclusions is not None:
-        yield _note("rule", most=result.false_inclusions)
-        yield _note("level")
-    if result.alternatives:
-        yield _note("one-of")
-    if result.stabilities:
-        yield _note("stability")
-    if result.by_looks and not result.looks:
-        yield _note("looks-that-choose")
-    elif result.looks and result.kind == "selection":
-        yield _note("looks-at-moments", stretched="", alone="")
-    elif result.looks:
-        yield _note("looks-at-scores")
 
 
 def _of_fit(result: Any, fit: Any) -> Told:
@@ -328,17 +332,6 @@ def ends_of(result: ClassicResults) -> Floats:
     return np.array([wide if name is None else result.bounds[name] for name in _columns(result)])
 
 
-def _interval(result: Any, alpha: float) -> Note:
-    """Say what the intervals of an estimate rest on."""
-    if result.kind == "histogram":
-        return _note("interval-of-shares")
-    if result.lower is not None:
-        return _note("interval-released" if alpha == result.alpha else "interval-stretched")
-    if result.blocks is not None:
-        return _note("interval-of-blocks", degrees=max(result.blocks - 1, 1))
-    return _note("interval-normal" if result.share_rows is None else "interval-of-ones")
-
-
 _MOST: Final = 6  # by definition
 """Names that a sentence lists."""
 
@@ -371,9 +364,7 @@ def _lines(result: Any) -> Iterator[Line]:
             for place, look in enumerate(getattr(holder, name, ()), 1):
                 yield from _of_look(f"look {place}", look)
     if fit is not None:
-        law = "normal" if fit.noise_degrees is None else "mixed"
-        law = "bootstrap" if fit.interval_method == "bootstrap" else law
-        yield "fit", _TRACE["laws"][law], fit.noise_degrees or math.nan
+        yield "fit", line("trace", fit), fit.noise_degrees or math.nan
         yield from _recorded("fit", fit if fit.ridged else replace(fit, ridge=None), _TRACE["fit"])
     elif hasattr(result, "selected"):
         return
@@ -385,7 +376,7 @@ def _lines(result: Any) -> Iterator[Line]:
         yield str(label), "sampling error", sampling
         yield str(label), "privacy noise", privacy
         if label in weak:
-            yield str(label), f"mark: {mark(weak[label])}", math.nan
+            yield str(label), f"mark: {weak[label].partition(':')[0]}", math.nan
     yield from (("notes", note.name, math.nan) for note in of(result) if note.severe)
 
 

@@ -16,7 +16,7 @@ from dpreg.results import notes
 from dpreg.results import tables as views
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.summary import Block, Paragraph, Summary
-from dpreg.results.tables import facts, has_errors, named
+from dpreg.results.tables import facts, named
 
 _LONG_FORMULA: Final = 600  # characters
 _SHORT_FORMULA: Final = 190
@@ -37,7 +37,7 @@ def page(result: Any, alpha: float, *, full: bool = False, ratios: bool = False)
 def _screen(result: Any, alpha: float, *, ratios: bool) -> Iterable[Block]:
     fit, told = notes.fitted(result), notes.of(result, alpha)
     severe = [note for note in told if note.severe]
-    errors = not views.is_picture(result) if fit is None else has_errors(fit)
+    held, nested = (result, False) if fit is None else (fit, fit is not result)
     yield from _found(result, alpha, full=False)
     if hasattr(result, "formula"):
         yield Paragraph("Model", _cut(result.formula, "formula", _SHORT_FORMULA))
@@ -45,11 +45,12 @@ def _screen(result: Any, alpha: float, *, ratios: bool) -> Iterable[Block]:
     yield Paragraph("Rows", _rows(result, fit))
     yield _cost(result.claim)
     yield from _tables(result, alpha, full=False, ratios=ratios)
-    if fit is not None and (explained := views.explained(fit, alpha)):
-        yield Paragraph("mark", f"{explained}.")
-    if errors and (fit is not None or not hasattr(result, "selected")):
-        yield Paragraph("noise", "the share of the variance (std err squared) that privacy adds.")
-    yield Paragraph("Assumes", _assumes(result, fit))
+    marked = [] if fit is None else views.marks(fit, alpha)
+    if letters := {why: letter for each in marked for why, letter in each.items()}:
+        lines = (f"{letter} = {why}" for why, letter in letters.items())
+        yield Paragraph("mark", f"{'; '.join(lines)}.")
+    yield from (Paragraph("noise", note.text) for note in notes.at("noise-column", held))
+    yield Paragraph("Assumes", notes.line("assumes", held, nested=nested))
     yield Paragraph("Privacy", "formula, schema and the call are public; .privacy has the claim.")
     more = len(told) - len(severe)
     other = f"{more} more note{'s' * (more > 1)}" if more else "the budget"
@@ -105,7 +106,7 @@ def _tables(result: Any, alpha: float, *, full: bool, ratios: bool) -> Iterable[
         if ratios:
             yield views.ratios(fit, alpha)
     elif not selection:
-        shown = views.picture(result) if views.is_picture(result) else None
+        shown = views.picture(result) if notes.is_picture(result) else None
         yield shown or views.estimates(result, alpha, full=full)
 
 
@@ -208,26 +209,6 @@ def _cost(claim: PrivacyClaim) -> Paragraph:
     rows = "all rows" if claim.whole else rows
     told = f"eps = {eps}{slack} for each person ({rows}, {claim.neighbors})."
     return Paragraph("Cost", f"{claim.stamp}. It would be {told}" if claim.stamp else told)
-
-
-def _assumes(result: Any, fit: Any) -> str:
-    """Say in a line what standard errors rest on."""
-    if fit is None:
-        clipped = "values outside their declared bounds are clipped."
-        return clipped if hasattr(result, "selected") else f"independent rows; {clipped}"
-    if not has_errors(fit):
-        return "nothing: there are coefficients alone, and none of them has an error."
-    chosen = "" if fit is result or fit.fit == "split" else "; the choice is not counted"
-    if fit.method == "adaptive" and fit.among:
-        return "independent rows and a right model: rows far out count less here."
-    if fit.method == "adaptive":
-        unit = "rows" if fit.claim.person is None else "persons"
-        if chosen:
-            return f"independent {unit}. Errors are robust, and do not allow for the choice."
-        return f"independent {unit}. Errors are robust: the model may be wrong."
-    if fit.kind == "glm":
-        return f"independent rows whose mean is that of the model{chosen}."
-    return f"independent rows, a linear model and one residual variance{chosen}."
 
 
 def _weak(fit: Any) -> Iterable[Paragraph]:

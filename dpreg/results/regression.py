@@ -29,7 +29,7 @@ from dpreg.errors import ArgumentError, NotReleased, shown
 from dpreg.formula.design import Design, build_design
 from dpreg.paths import read_text
 from dpreg.results import contrast, inference, notes, page, plots, tables
-from dpreg.results.base import ERRORS_AS, NeverReleased, Released, WithErrors, WithoutRows
+from dpreg.results.base import Released, WithErrors, withholding
 from dpreg.results.claim import Look, ReleasedLook
 from dpreg.results.contrast import Constraints
 from dpreg.results.inference import Truncated
@@ -48,8 +48,9 @@ _OF_COLUMNS: Final = (
 """Arrays whose last dimension is that of the columns."""
 
 
+@withholding
 @dataclass(frozen=True, slots=True)
-class PublicModel(WithoutRows):
+class PublicModel:
     """What is public of a fitted model: its names and its formula, and no row.
 
     Attributes
@@ -66,8 +67,9 @@ class PublicModel(WithoutRows):
     exog_names: list[str]
 
 
+@withholding
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class OfFormula(NeverReleased, Released):
+class OfFormula(Released):
     """What a regression and a selection both are: the public part of a call with a formula."""
 
     formula: str
@@ -198,11 +200,14 @@ class RegressionResults(WithErrors, OfFormula):
     title = "linear regression: {0.endog_names}"
     subject = "formula"
     saved_as: ClassVar[Mapping[str, str]] = {
-        **ERRORS_AS,
+        **WithErrors.saved_as,
         "error_variance": "residual_variance",
         "explained": "r_squared",
         "error_df": "residual_df",
     }
+
+    _why_not: ClassVar[Mapping[str, str]] = {"error_df": "the number of rows is private"}
+    """Why a number is not released, where that is not the method's doing."""
 
     endog_names: str
     exog_names: tuple[str, ...]
@@ -229,25 +234,22 @@ class RegressionResults(WithErrors, OfFormula):
     design_formula: str | None = None
     among: int | None = None
 
-    def _check(self) -> None:
-        p = len(self.exog_names)
-        for name in _OF_COLUMNS:
-            if (array := getattr(self, name)) is not None and array.shape[-1] != p:
-                raise ArgumentError(f"{name} does not match the {p} names in exog_names")
-        if self.covariance.shape != (p, p):
-            raise ArgumentError(f"covariance must be {p} x {p}")
-        if self.conditional and len(self.conditional) != p:
-            raise ArgumentError(f"conditional does not match the {p} names in exog_names")
-        if not set(self.weak) <= set(self.exog_names):
-            raise ArgumentError("weak names columns that are not in exog_names")
-        if self.among is not None and self.among < 1:
-            raise ArgumentError("among must be at least 1")
-        if self.noise_degrees is not None and self.privacy_covariance is None:
-            raise ArgumentError("noise_degrees needs privacy_covariance")
-        if self.interval_method not in INTERVAL_METHODS:
-            raise ArgumentError(f"interval_method must be one of {INTERVAL_METHODS}")
-        if (self.interval_draws is None) != (self.interval_method == "noise-aware"):
-            raise ArgumentError('interval_draws belong only to interval_method="bootstrap"')
+    def _faults(self) -> Iterator[tuple[bool, str]]:
+        p, drawn = len(self.exog_names), self.interval_method == "bootstrap"
+        sizes = {n: a.shape[-1] for n in _OF_COLUMNS if (a := getattr(self, n)) is not None}
+        sizes["conditional"] = len(self.conditional) or p
+        for name, size in sizes.items():
+            yield size != p, f"{name} does not match the {p} names in exog_names"
+        yield self.covariance.shape != (p, p), f"covariance must be {p} x {p}"
+        strange = not set(self.weak) <= set(self.exog_names)
+        yield strange, "weak names columns that are not in exog_names"
+        yield self.among is not None and self.among < 1, "among must be at least 1"
+        alone = self.noise_degrees is not None and self.privacy_covariance is None
+        yield alone, "noise_degrees needs privacy_covariance"
+        known = self.interval_method in INTERVAL_METHODS
+        yield not known, f"interval_method must be one of {INTERVAL_METHODS}"
+        apart = drawn != (self.interval_draws is not None)
+        yield apart, 'interval_draws belong only to interval_method="bootstrap"'
 
     @property
     def model(self) -> PublicModel:
@@ -332,8 +334,7 @@ class RegressionResults(WithErrors, OfFormula):
     @property
     def cov_kwds(self) -> dict[str, str]:
         """A description of `cov_params`."""
-        how = self.kind if self.cov_type == "nonrobust" else self.cov_type
-        return {"description": notes.worded(f"covariance-{how}")}
+        return {"description": notes.line("covariance", self)}
 
     @property
     def use_t(self) -> bool:
@@ -525,14 +526,7 @@ class RegressionResults(WithErrors, OfFormula):
 
     def combinations(self, rows: Floats) -> contrast.Combinations:
         """Return combinations r'beta for the rows r of an (m, p) array, with their law."""
-        return contrast.Combinations(
-            rows,
-            self.coefficients,
-            self.covariance,
-            self.interval_draws,
-            self.privacy_covariance,
-            self.noise_degrees,
-        )
+        return contrast.Combinations(rows, self)
 
     def plot(self, ax: Axes | None = None, alpha: float = 0.05) -> Axes:
         """Draw the coefficients with their intervals; see `dpreg.results.plots.coefficients`."""
@@ -557,23 +551,15 @@ class RegressionResults(WithErrors, OfFormula):
         if self.among is None and not self.conditional:
             return
         means = "" if self.among is not None else ", or predict() for means without errors"
-        raise NotReleased(
-            f'{name} is not released: fit="same" gives each coefficient by itself, corrected for '
-            f"its choice, and no law for combinations. Use params, conf_int and pvalues{means}; or "
-            'fit="fresh", which has all of it.'
-        )
+        raise NotReleased(f"{name} is not released: {notes.worded('no-combinations', means=means)}")
 
     def _number(self, field: str, name: str) -> float:
         """Return a number of the fit, or raise NotReleased under the name that was asked for."""
         value: float | None = getattr(self, field)
         if value is None:
-            raise NotReleased(f"{name} is not released: {self._lacks(field)}.")
+            why = self._why_not.get(field, f'method="{self.method}" does not release it')
+            raise NotReleased(f"{name} is not released: {why}.")
         return value
-
-    def _lacks(self, field: str) -> str:
-        """Say why a number is not released."""
-        private = "the number of rows is private"
-        return private if field == "error_df" else f'method="{self.method}" does not release it'
 
     def _design(self) -> Design:
         formula = self.design_formula or self.formula
@@ -602,10 +588,7 @@ class RegressionResults(WithErrors, OfFormula):
     def _predicted(self, exog: pd.DataFrame | None, which: str = "mean") -> pd.Series:
         """Return means or linear predictors: they need coefficients that were not chosen, too."""
         if self.among is not None:
-            raise NotReleased(
-                'predict is not released: fit="same" gives coefficients as they are beside all '
-                'candidates, of which some were not chosen. Use fit="fresh".'
-            )
+            raise NotReleased(f"predict is not released: {notes.worded('no-predictions')}")
         rows, known = self._predictors(exog)
         eta = inference.combined(rows.to_numpy(dtype=np.float64), self.coefficients) + known
         values = self._mean(eta)[0] if which == "mean" else eta

@@ -14,7 +14,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, Final
 
@@ -26,7 +26,6 @@ from dpreg.privacy.budget import Budget, decimal_string
 from dpreg.results import catalogue, notes, packaged, page
 from dpreg.results.base import Released
 from dpreg.results.selection import SelectionResults
-from dpreg.results.tables import has_errors
 from dpreg.sources.files import check_not_data
 
 _MOST_LINES: Final = 60
@@ -105,9 +104,14 @@ def _asked(result: Released) -> str:
         return _pairs({"formula": formula} if formula else {}) + _said("unrecorded")
     told = {name: value for name, value in record.arguments.items() if name != "schema"}
     declared = schema or record.arguments.get("schema") or {}
-    lines = [(name, _json(how)) for name, how in declared.items()]
-    table = _said("declared") + _table(("column", "bounds or levels"), lines, "columns")
-    return _pairs({"call": record.call, **told}) + table * bool(lines)
+    lines = [
+        f"<tr><td>{_text(name)}</td><td>{_text(_json(how))}</td></tr>"
+        for name, how in [*declared.items()][:_MOST_LINES]
+    ]
+    left = len(declared) - len(lines)
+    more = _said("more", left=left) if left else ""
+    table = f"<table>{_said('columns')}{''.join(lines)}</table>{more}"
+    return _pairs({"call": record.call, **told}) + (_said("declared") + table) * bool(lines)
 
 
 def _privacy(result: Released) -> str:
@@ -143,7 +147,6 @@ def _ledger(result: Released) -> str:
 def _figures(result: Released) -> Html:
     """Return the plots that suit a result; a line that says why where there are none."""
     try:
-        import matplotlib as mpl
         from matplotlib import pyplot
     except ImportError:
         return _said("no-figures")
@@ -159,7 +162,7 @@ def _figures(result: Released) -> Html:
     plain: Any = {"svg.fonttype": "none", "font.family": "sans-serif", "svg.hashsalt": "dpreg"}
     for held, caption, how in told:
         text = io.StringIO()
-        with mpl.rc_context(plain):
+        with pyplot.rc_context(plain):
             figure = held.plot(**how).figure
             figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
             pyplot.close(figure)
@@ -175,18 +178,12 @@ def _assumed(result: Released) -> str:
     bounds: Mapping[str, Any] = getattr(result, "bounds", None) or {}
     bought = [name for name, how in bounds.items() if isinstance(how, str) and how == "private"]
     owns = "owns" if claim.person is None else "whole" if claim.whole else "person"
-    law = notes.assumption(fit).text if fit is not None and has_errors(fit) else ""
-    told = {
-        "seeded": claim.seeded,
-        owns: True,
-        "public": True,
-        "clipped": True,
-        "rows": claim.neighbors == "replace-one" and claim.person is None,
-        "bought": bought,
-        "law": law,
-    }
+    law = "" if fit is None else notes.line("assumption", fit)
+    told = [*["seeded"] * claim.seeded, owns, "public", "clipped"]
+    told += ["rows"] * (claim.neighbors == "replace-one" and claim.person is None)
+    told += ["bought"] * bool(bought) + ["law"] * bool(law)
     parts = {"rows": rows, "person": claim.person, "names": ", ".join(bought), "law": law}
-    lines = [_said("assumed", name, **parts) for name, so in told.items() if so]
+    lines = [_said("assumed", name, **parts) for name in told]
     items = "".join(f"<li>{line}</li>" for line in [*lines, *map(_text, claim.caveats)])
     return f"<ul>{items}</ul>"
 
@@ -228,17 +225,6 @@ def _pairs(told: Mapping[str, Any]) -> str:
         for name, value in told.items()
     )
     return f'<table class="asked">{rows}</table>' if rows else ""
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], what: str) -> str:
-    """Return a table, and how many rows were left out."""
-    body = "".join(
-        "<tr>" + "".join(f"<{tag}>{_text(cell)}</{tag}>" for cell in row) + "</tr>"
-        for row, tag in [(heads, "th"), *((row, "td") for row in rows[:_MOST_LINES])]
-    )
-    left = len(rows) - _MOST_LINES
-    more = _said("more", left=left, what=what) if left > 0 else ""
-    return f"<table>{body}</table>{more}"
 
 
 def _json(value: Any) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields
 from fractions import Fraction
 from functools import cache, partial, reduce
@@ -74,10 +74,16 @@ class Settled:
         for name, hint in fields_of(type(self)).items():
             held = _mapped(hint, getattr(self, name), partial(_settled, name=name))
             object.__setattr__(self, name, held)
-        self._check()
+        for wrong, message in self._faults():
+            if wrong:
+                raise ArgumentError(message)
 
-    def _check(self) -> None:
-        """Raise an ArgumentError where the fields do not fit together."""
+    def _faults(self) -> Iterable[tuple[bool, str]]:
+        """Give what would keep the fields from fitting together: whether it is so, and its words.
+
+        They are asked in turn: what comes later may rest on what came before.
+        """
+        return ()
 
 
 def _fields_of(kind: type[Any]) -> Mapping[str, Any]:
@@ -332,15 +338,14 @@ def encode(result: Released) -> dict[str, Any]:
     return dict(zip(HEAD, head, strict=True)) | fields_written(result)
 
 
-def decode(payload: Mapping[str, Any], kind: type[Released]) -> dict[str, Any]:
+def decode(payload: object, kind: type[Released]) -> dict[str, Any]:
     """Return the constructor's arguments for a class of results, every field checked."""
-    if payload.get("kind") != kind.kind:
-        raise ArgumentError(
-            f"this is a saved {payload.get('kind')!r} result, not a {kind.kind!r} one"
-        )
+    found = _read(dict, payload)
+    if (other := found.get("kind")) != kind.kind:
+        raise ArgumentError(f"this is a saved {other!r} result, not a {kind.kind!r} one")
     try:
-        found = {name: value for name, value in payload.items() if name not in HEAD}
-        return _fields_read(_with_groups(found), kind)
+        told = {name: value for name, value in found.items() if name not in HEAD}
+        return _fields_read(_with_groups(told), kind)
     except Unreadable as problem:
         where = ".".join(reversed(problem.path)) or "it"
         raise ArgumentError(f"the saved result is damaged: {where} must be {problem}") from None

@@ -5,7 +5,7 @@ Tested in `tests/results/test_selection.py` and `tests/api/test_select_family.py
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 
 from dpreg.arrays import Floats
-from dpreg.errors import ArgumentError, NotReleased
+from dpreg.errors import NotReleased
 from dpreg.request import choice
-from dpreg.results import inference, plots
+from dpreg.results import inference, notes, plots
 from dpreg.results.base import with_names_of
 from dpreg.results.glm import GLMResults
 from dpreg.results.regression import OfFormula, RegressionResults
@@ -138,20 +138,17 @@ class SelectionResults(OfFormula):
     stabilities: Mapping[str, float] = field(default_factory=dict)
     certified: bool | None = None
 
-    def _check(self) -> None:
+    def _faults(self) -> Iterator[tuple[bool, str]]:
         terms = set(self.kept + self.candidates)
-        if len(terms) < len(self.kept) + len(self.candidates):
-            raise ArgumentError("a term occurs twice among kept and candidates")
-        if not self.models:
-            raise ArgumentError("models must hold at least one released draw")
-        if set(self.selected) not in [set(model) for model in self.models]:
-            raise ArgumentError("reported must be one of the released models")
-        named = {term for model in self.models for term in model} | set(self.columns)
-        named |= {*self.best, *self.levels, *self.choice_errors, *self.stabilities}
-        named |= {term for group in self.alternatives for term in group}
-        if not named <= terms:
-            strange = ", ".join(sorted(named - terms))
-            raise ArgumentError(f"terms that are neither kept nor candidates: {strange}")
+        twice = len(terms) < len(self.kept) + len(self.candidates)
+        yield twice, "a term occurs twice among kept and candidates"
+        yield not self.models, "models must hold at least one released draw"
+        unknown = set(self.reported) not in [set(model) for model in self.models]
+        yield unknown, "reported must be one of the released models"
+        named = {term for group in (*self.models, *self.alternatives) for term in group}
+        named |= {*self.columns, *self.best, *self.levels, *self.choice_errors, *self.stabilities}
+        strange = ", ".join(sorted(named - terms))
+        yield strange != "", f"terms that are neither kept nor candidates: {strange}"
 
     @property
     def selected(self) -> list[str]:
@@ -203,10 +200,7 @@ class SelectionResults(OfFormula):
     def stability(self) -> pd.Series:
         """What files of dpreg 0.2 hold; results have `level` instead."""
         if self.levels:
-            raise NotReleased(
-                "stability is gone, as it was no probability that a term matters: see level, the "
-                "least false_inclusions at which a term would be selected."
-            )
+            raise NotReleased(notes.worded("no-stability"))
         return self._of_looks("stability", self.stabilities)
 
     @property
@@ -254,11 +248,8 @@ class SelectionResults(OfFormula):
 
     def _fitted(self, name: str) -> RegressionResults:
         if self.regression is None:
-            why = (
-                "this call used fit=None, which selects and fits nothing. Call dp_select with "
-                f'fit="auto", or spend more budget on dp_ols({self.selected_formula!r}, ...)'
-            )
-            why = "the chosen model has no columns" if self.by_looks and not self.best else why
+            empty = self.by_looks and not self.best
+            why = "the chosen model has no columns" if empty else notes.worded("no-fit", self)
             raise NotReleased(f"{name} is not released: {why}.")
         return self.regression
 

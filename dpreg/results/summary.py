@@ -17,12 +17,15 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from dpreg.errors import printable
 
 if TYPE_CHECKING:
     from statsmodels.iolib.table import SimpleTable
+
+
+Row = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +37,17 @@ class Facts:
     left, right : tuple of (label, value)
     """
 
+    headers: ClassVar[Row] = ()
+    aligns: ClassVar[str] = "lrllr"
+
     left: tuple[tuple[str, str], ...]
     right: tuple[tuple[str, str], ...]
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """Both columns, as rows of a table without headers."""
+        pairs = zip_longest(self.left, self.right, fillvalue=("", ""))
+        return tuple((_colon(a), x, "", _colon(b), y) for (a, x), (b, y) in pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +64,8 @@ class Grid:
     title : str
     """
 
-    headers: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    headers: Row
+    rows: tuple[Row, ...]
     aligns: str
     title: str = ""
 
@@ -71,7 +83,8 @@ class Paragraph:
     text: str
 
 
-Block = Facts | Grid | Paragraph
+Table = Facts | Grid
+Block = Table | Paragraph
 
 
 _WIDTH: Final = 78
@@ -106,9 +119,6 @@ _LATEX: Final = {
     '"': "{''}",  # \textquotedbl is not in LaTeX's default encoding
 }
 
-Row = tuple[str, ...]
-Table = Facts | Grid
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Summary:
@@ -137,7 +147,7 @@ class Summary:
         from statsmodels.iolib.table import SimpleTable  # slow to import
 
         tables = [block for block in self.blocks if not isinstance(block, Paragraph)]
-        return [SimpleTable([*_head(block), *_body(block)]) for block in tables]
+        return [SimpleTable([*_head(block), *block.rows]) for block in tables]
 
     def as_text(self) -> str:
         """Return the page as text of 78 columns; a table that is wider goes on below itself."""
@@ -155,8 +165,7 @@ class Summary:
 
     def as_html(self) -> str:
         """Return the page as an HTML fragment."""
-        stamp = [f'<p style="{_STAMP_STYLE}">{_to_html(self.stamp or "")}</p>']
-        stamp = stamp[: bool(self.stamp)]
+        stamp = [f'<p style="{_STAMP_STYLE}">{_to_html(self.stamp)}</p>'] if self.stamp else []
         title = f"<p><strong>{_to_html(self.title)}</strong></p>"
         blocks = map(_html_block, self.blocks)
         return "\n".join(['<div class="dpreg">', *stamp, title, *blocks, *stamp, "</div>"])
@@ -240,20 +249,7 @@ def fold(label: str, limit: int) -> list[str]:
 
 def _head(block: Table) -> list[Row]:
     """Return a table's headers, each on one line; facts have none."""
-    if isinstance(block, Facts):
-        return []
-    return [tuple(head.replace("\n", " ") for head in block.headers)]
-
-
-def _body(block: Table) -> Sequence[Row]:
-    if isinstance(block, Grid):
-        return block.rows
-    pairs = zip_longest(block.left, block.right, fillvalue=("", ""))
-    return [(_colon(a), x, "", _colon(b), y) for (a, x), (b, y) in pairs]
-
-
-def _aligns(block: Table) -> str:
-    return block.aligns if isinstance(block, Grid) else "lrllr"
+    return [tuple(head.replace("\n", " ") for head in block.headers)] if block.headers else []
 
 
 def _text_table(block: Table) -> str:
@@ -270,7 +266,7 @@ def _text_table(block: Table) -> str:
         widths[0] += spare % len(widths)
     rule = ["-" * (sum(widths) + len(widths) - 1)] * bool(head)
     sides = {"l": str.ljust, "r": str.rjust, "c": str.center}
-    put = [sides[align] for align in _aligns(block)]
+    put = [sides[align] for align in block.aligns]
     upper, lower = (
         [" ".join(f(c, w) for f, c, w in zip(put, line, widths, strict=True)) for line in lines]
         for lines in (head, body)
@@ -281,12 +277,12 @@ def _text_table(block: Table) -> str:
 def _folded(block: Table, limits: Sequence[int]) -> tuple[list[Row], list[Row]]:
     """Return the lines of head and body, in which no cell is wider than it may be."""
     head: list[Row] = []
-    if isinstance(block, Grid):  # short headers stand on the lowest line
+    if block.headers:  # short headers stand on the lowest line
         cells = [header.split("\n") for header in block.headers]
         tall = max(map(len, cells))
         head = list(zip(*([""] * (tall - len(cell)) + cell for cell in cells), strict=True))
     body: list[Row] = []
-    for row in _body(block):
+    for row in block.rows:
         each = [fold(printable(cell), limit) for cell, limit in zip(row, limits, strict=True)]
         body += zip_longest(*each, fillvalue="")
     return head, body
@@ -333,17 +329,17 @@ def _html_block(block: Block) -> str:
     if isinstance(block, Paragraph):
         label, text = _to_html(_label(block)), _to_html(block.text)
         return f'<p style="{_TEXT_STYLE}"><strong>{label}</strong> {text}</p>'
-    heads = isinstance(block, Facts)
-    rows = [_html_row(row, block, head=True) for row in _head(block)]
-    rows += [_html_row(row, block, colons=heads) for row in _body(block)]
+    rows = [_html_row(row, block.aligns, head=True) for row in _head(block)]
+    names = isinstance(block, Facts)
+    rows += [_html_row(row, block.aligns, names=names) for row in block.rows]
     table = f'<table style="{_TABLE_STYLE}" class="simpletable">\n' + "\n".join(rows)
     return f'<div style="overflow-x: auto">{table}\n</table></div>'
 
 
-def _html_row(row: Row, block: Table, *, head: bool = False, colons: bool = False) -> str:
+def _html_row(row: Row, aligns: str, *, head: bool = False, names: bool = False) -> str:
     cells = []
-    for cell, align in zip(row, _aligns(block), strict=True):
-        tag = "th" if head or (colons and cell.endswith(":")) else "td"
+    for cell, align in zip(row, aligns, strict=True):
+        tag = "th" if head or (names and cell.endswith(":")) else "td"
         line = "; border-bottom: 1px solid" if head else ""
         style = f"text-align: {_SIDES[align]}; padding: 1px 10px{line}"
         cells.append(f'<{tag} style="{style}">{_to_html(cell)}</{tag}>')
@@ -366,12 +362,12 @@ def _latex_block(block: Block) -> list[str]:
 
 def _latex_table(block: Table) -> str:
     heads = [[f"\\textbf{{{_to_latex(c)}}}" if c else "" for c in row] for row in _head(block)]
-    rows = [[_latex_cell(cell) for cell in row] for row in _body(block)]
+    rows = [[_latex_cell(cell) for cell in row] for row in block.rows]
     head, body = ([" & ".join(cells) + r" \\" for cells in part] for part in (heads, rows))
     lines = [
         r"\begin{center}",
         r"\footnotesize\setlength{\tabcolsep}{3pt}",
-        rf"\begin{{tabular}}{{{_aligns(block)}}}",
+        rf"\begin{{tabular}}{{{block.aligns}}}",
         *([r"\hline", *head] if head else []),
         *[r"\hline", *body, r"\hline"],
         *[r"\end{tabular}", r"\end{center}"],

@@ -20,7 +20,7 @@ import numpy as np
 from dpreg.arrays import Floats
 from dpreg.privacy.budget import decimal_string
 from dpreg.privacy.noise import OBJECTIVE
-from dpreg.results import catalogue
+from dpreg.results import catalogue, notes
 from dpreg.results.claim import Look, PrivacyClaim, ReleasedLook
 from dpreg.results.summary import Block, Facts, Grid, Paragraph
 
@@ -33,15 +33,8 @@ if TYPE_CHECKING:
 RATIOS: Final = {"logit": "odds ratio", "log": "rate ratio"}
 _MANY_TERMS: Final = 40
 """A table of terms longer than this gathers those that no draw holds in a paragraph."""
-_MANY_BINS: Final = 20
-"""A histogram of more bins is printed as a picture; `conf_int` has its intervals."""
 _BAR: Final = 24
 _KINDS: Final = {"box": "on the unit scale", "locating": "to locate", "fitting": "to fit"}
-
-
-def has_errors(fit: RegressionResults) -> bool:
-    """Whether there are standard errors; some methods, and fits of few rows, have none."""
-    return not fit.bse.isna().all()
 
 
 def named(label: object) -> str:
@@ -55,9 +48,9 @@ def coefficients(fit: RegressionResults, alpha: float, *, full: bool) -> Grid:
     The whole page has both kinds of standard error; one screen has the noise's share of the
     variance, and marks.
     """
-    marked = letters(fit, alpha)
+    marked = ["".join(each.values()) for each in marks(fit, alpha)]
     shown = [("mark", marked, "l")] if any(marked) and not full else []
-    if not has_errors(fit):
+    if not notes.has_errors(fit):
         return _grid(("", fit.exog_names, "l"), ("coef", _each(fit.coefficients, 4)), *shown)
     if full:
         cut = fit.method == "staged" and fit.kind == "regression"  # a family's looks cut none
@@ -166,10 +159,10 @@ def _level(value: float) -> str:
 
 def estimates(result: Estimates, alpha: float, *, full: bool) -> Grid:
     """Return the table of means, quantiles, parameters or shares; by group where there are any."""
-    lines = max(len(result.groups), 1)
-    labels = ("", result.labels * lines, "l")
-    groups = (result.by or "", [each for each in result.groups for _ in result.labels], "l")
-    names = [labels] if not result.groups else [groups, labels][: 1 + (len(result.labels) > 1)]
+    index = result.params.index
+    names = [
+        (str(head or ""), index.get_level_values(j), "l") for j, head in enumerate(index.names)
+    ]
     last, (low, high) = _both_errors(result, places=4), result.conf_int(alpha).to_numpy().T
     return _grid(
         *names,
@@ -178,11 +171,6 @@ def estimates(result: Estimates, alpha: float, *, full: bool) -> Grid:
         *zip(_headers(alpha)[-2:], (_each(end, 4) for end in (low, high)), strict=True),
         *(last if full else [("noise", map(_percent, result.noise_share))]),
     )
-
-
-def is_picture(result: Any) -> bool:
-    """Whether a histogram has too many bins for a table."""
-    return result.kind == "histogram" and len(result.labels) > _MANY_BINS and not result.groups
 
 
 def picture(result: HistogramResults) -> Grid:
@@ -208,14 +196,11 @@ def _fine(number: float, places: int) -> str:
 
 def budget(claim: PrivacyClaim) -> Grid:
     """Return what each step cost, and what was charged in all."""
-    split = any(spend.rows != "all" for spend in claim.spends)
-    headers = ("step", "mechanism", *("rows",) * split, "eps", "delta")
-    rows = [
-        (spend.step, spend.mechanism, *(spend.rows,) * split, *spend.budget.as_decimal())
-        for spend in claim.spends
-    ]
-    rows.append(("total", "", *("",) * split, *claim.spent.as_decimal()))
-    return Grid(headers, tuple(rows), "lllrr" if split else "llrr")
+    frame = claim.spends.frame()
+    texts = [name for name in ("step", "mechanism", "rows") if name in frame]
+    rows = [*frame[[*texts, "eps", "delta"]].itertuples(index=False, name=None)]
+    rows.append(("total", *("",) * (len(texts) - 1), *claim.spent.as_decimal()))
+    return Grid((*texts, "eps", "delta"), tuple(rows), "l" * len(texts) + "rr")
 
 
 Column = tuple[str, Iterable[str]] | tuple[str, Iterable[str], str]
@@ -284,29 +269,18 @@ def mark(why: str | None) -> str:
     return ABOVE_NOISE if why is None else why.partition(":")[0]
 
 
-def _reasons(fit: RegressionResults, alpha: float) -> list[list[str]]:
-    """Return what is to be said of each coefficient."""
+def marks(fit: RegressionResults, alpha: float) -> list[dict[str, str]]:
+    """Return what is to be said of each coefficient, and the letter that stands for it."""
     zero = f"not significant at the {100 * alpha:g}% level, which does not show it is 0"
-    return [
-        [zero] * bool(p >= alpha and name != "Intercept")
-        + [why for why in [fit.weak.get(name)] if why]
+    said = [
+        [zero] * bool(p >= alpha and name != "Intercept") + [fit.weak.get(name, "")]
         for name, p in zip(fit.exog_names, fit.pvalues, strict=True)
     ]
+    return [{why: _letter(why) for why in each if why} for each in said]
 
 
 def _letter(why: str) -> str:
     return next((letter for start, letter in _LETTERS.items() if why.startswith(start)), "*")
-
-
-def letters(fit: RegressionResults, alpha: float) -> list[str]:
-    """Return each coefficient's marks, a letter each; none where nothing is to be said."""
-    return ["".join(map(_letter, each)) for each in _reasons(fit, alpha)]
-
-
-def explained(fit: RegressionResults, alpha: float) -> str:
-    """Say what the letters mean that occur."""
-    every = dict.fromkeys(why for each in _reasons(fit, alpha) for why in each)
-    return "; ".join(f"{_letter(why)} = {why}" for why in every)
 
 
 def facts(layout: str, result: Any) -> Facts:
@@ -350,19 +324,6 @@ def _complete(result: Any) -> str | None:
     return f"{rows or 0:,.0f}"
 
 
-def _intervals(fit: Any) -> str:
-    """Say in a word what kind of intervals there are."""
-    if not has_errors(fit):
-        return "none"
-    if fit.among:
-        return f"for the choice among {fit.among}"
-    if fit.conditional:
-        return "given the choice"
-    if fit.method == "adaptive":
-        return "robust" if fit.claim.person is None else "robust, clustered"
-    return "yes" if fit.kind == "glm" else fit.interval_method + ", ridged" * fit.ridged
-
-
 def _sources(bounds: Mapping[str, str]) -> str:
     counts = Counter(bounds.values())
     if len(counts) == 1:
@@ -384,7 +345,7 @@ _FACTS: Final[Mapping[str, Callable[[Any], bool | float | Fraction | str | None]
     "R-squared": lambda r: None if r.explained is None else fixed(r.explained),
     "Residual sd": _sd,
     "Bounds": lambda r: _sources(r.bounds),
-    "Intervals": _intervals,
+    "Intervals": lambda r: notes.line("intervals", r),
     "Scale": lambda r: (
         fixed(r.error_variance) if math.isfinite(r.error_variance or math.nan) else "not released"
     ),

@@ -10,8 +10,8 @@ All input errors are raised here, from public facts, so that bad input costs not
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial, reduce
 from operator import add
@@ -194,11 +194,18 @@ def design_of(request: SelectionRequest, schema: Schema) -> Design:
     return design
 
 
-def space_of(request: SelectionRequest, design: Design) -> Space:
-    """Build the request's space of models from its design."""
+def space_of(request: SelectionRequest, design: Design, known: Sequence[str] = ()) -> Space:
+    """Build the request's space of models from its design.
+
+    Columns are numbered without those of `known`, terms that have no coefficients: 0 is the
+    constant.
+    """
+    terms = [term for term in design.terms if term.name not in known]
+    columns = (0, *(j for term in terms for j in term.columns if j))
+    place = {j: k for k, j in enumerate(columns)}
     return build_space(
-        design.terms,
-        tuple(column.name for column in design.columns),
+        [replace(term, columns=tuple(place[j] for j in term.columns)) for term in terms],
+        tuple(design.columns[j].name for j in columns),
         keep=design.keep,
         units=request.units,
         max_terms=request.max_terms,

@@ -41,15 +41,7 @@ from dpreg.privacy.account import Account
 from dpreg.privacy.budget import exact
 from dpreg.privacy.composition import DrawPlan
 from dpreg.privacy.mechanisms.choice import effective_t
-from dpreg.request import (
-    Arguments,
-    SelectionRequest,
-    answered_by,
-    choice,
-    count,
-    names,
-    renamed_method,
-)
+from dpreg.request import Arguments, SelectionRequest, answered_by, count, method_of, names
 from dpreg.running import bar
 from dpreg.schema import Schema
 from dpreg.selection import run
@@ -286,11 +278,9 @@ def study_looks(
     """
     ways = [ByLooks.of(request, (reader, known)) for request in requests]
     design = ways[0].context.trial
-    if len(design.columns) < 2:
-        raise ArgumentError('method="adaptive" needs columns to look at: use method="pcls".')
     for way in ways:
         way.refuses(reader.source.rows)
-    space, (moments,) = ways[0].space(design), read_moments(reader, design)
+    space, (moments,) = run.space_of(requests[0], design), read_moments(reader, design)
     studied = Studied(request=requests[0], design=design, space=space, moments=moments, **drawn)
     drawing = bar(total=len(ways) * studied.draws, unit=" draws", shown=studied.progress)
     found, keys = [list[Outcome]() for _ in ways], []
@@ -404,7 +394,7 @@ def _selection_study(asked: Arguments) -> Any:
     call = {**unpacked(asked), "keep": names(asked["keep"], "keep")}
     if call["draws"] != 1 and isinstance(asked["method"], PCLS):
         raise ArgumentError("draws: a study computes the law of one draw.")
-    looks = choice(renamed_method(call["method"]), "method", ("pcls", "adaptive")) == "adaptive"
+    looks = method_of(call["method"], "method", ("pcls", "adaptive")) == "adaptive"
     call["method"] = "adaptive" if looks else "pcls"
     told = ("eps", "delta") if looks else ("eps", "radius", "penalty", "mechanism")
     varied = {name: several(call[name], name) for name in told}

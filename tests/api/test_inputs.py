@@ -115,8 +115,9 @@ def test_a_share_lies_between_zero_and_one(share):
 def test_noise_is_paid_for_at_what_it_was_fitted_to():
     noise = fit_noise("laplace", count_change(choices().protection), cells=3, cost=choices().budget)
     account = choices().account()
-    assert Bought.of(account, "a step", noise).part.cost == noise.cost
-    assert account.total == noise.cost
+    bought = Bought.counts(account, "a step", 3, choices().budget)
+    assert bought.noise == noise
+    assert bought.part.cost == account.total == noise.cost
 
 
 @pytest.mark.parametrize(("neighbors", "nobs"), [("replace-one", 3), ("add-remove", None)])

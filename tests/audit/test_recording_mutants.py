@@ -351,7 +351,7 @@ MUTANTS = {
         cell("select", "method='adaptive'", "person", REPLACE),
     ),
     "looks beside bounds at the whole eps": Mutant(
-        context.Context, "cost", "(1 - self.counted) * (1 - self.share)", "(1 - self.counted)",
+        context.Context, "of", "(1 - counted) * (1 - share)", "(1 - counted)",
         cell("select", "method='adaptive'", "schema='bare'"), refused=True,
     ),
     "a count of rows beside ways at the whole eps": Mutant(
@@ -387,7 +387,7 @@ context, "answered", "account.take(accounts[place])\n",
         "(weight, Protection(protection.neighbors))", GAUSSIAN_LOOKS,
     ),
     "looks at a family beside bounds at the whole eps": Mutant(
-        context.Context, "cost", "(1 - self.counted) * (1 - self.share)", "(1 - self.counted)",
+        context.Context, "of", "(1 - counted) * (1 - share)", "(1 - counted)",
         cell("select", "family='poisson'", REPLACE, K3), refused=True,
     ),
     "the four sums forget contributions": Mutant(

@@ -12,7 +12,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from oracles.look_rows import FULL, KINDS, ONE, Stored, chunk, hostile, plain, rows_of, squares
+from oracles.look_rows import (
+    FULL,
+    KINDS,
+    ONE,
+    Stored,
+    chunk,
+    hostile,
+    plain,
+    rows_of,
+    squares,
+    with_contrast,
+)
 
 from dpreg.errors import ArgumentError
 from dpreg.looks.coordinates import Point, place_of
@@ -25,7 +36,7 @@ TOGETHER = pytest.mark.parametrize("together", [False, True], ids=["fitting", "l
 
 
 def located(rows, z):
-    return rows.located(rows.cells(chunk(z)))
+    return with_contrast(rows.located(rows.cells(chunk(z))))
 
 
 def width(rows):
@@ -134,9 +145,9 @@ def test_parts_that_rounding_leaves_too_long_are_lowered():
     rng = np.random.default_rng(1)
     v = rng.normal(size=(3, 500))
     ways = v / np.linalg.norm(v, axis=0) * ONE
-    parts = _of_parts(ways, np.full(500, 0.5 + 1e-5), np.full(500, -0.5 - 1e-5))
+    f, outer, _ = _of_parts(ways, np.full(500, 0.5 + 1e-5), np.full(500, -0.5 - 1e-5))
     assert max(squares(np.trunc(ways * (0.5 + 1e-5)))) > FULL // 4
-    assert max(of_parts(*parts)) <= FULL // 4
+    assert max(of_parts(f, f - 2 * outer)) <= FULL // 4
 
 
 @TOGETHER
@@ -165,7 +176,7 @@ def test_a_fitting_look_is_information_and_score(name):
     rows = rows_of(rng, kind, 3, offsets=1, far=2.0, steep=0.5, limits=limits)
     cells = rows.cells(chunk(hostile(rng, 800, width(rows))))
     own = plain(rows, cells)
-    k, f, contrast = rows.located(cells)
+    k, f, contrast = with_contrast(rows.located(cells))
     length = np.sqrt((own.v**2).sum(axis=0))
     root, A, S = rows.place.weight**0.5, *limits
     h = np.minimum(np.sqrt(own.weight) / (root * A**0.5), 1 / length) * own.held
@@ -194,7 +205,7 @@ def test_a_locating_look_has_one_weight_for_both(name):
     rows = rows_of(rng, kind, 3, offsets=1, far=2.0, steep=0.5, together=True, limits=limits)
     cells = rows.cells(chunk(hostile(rng, 800, width(rows))))
     own = plain(rows, cells)
-    k, f, _ = rows.located(cells)
+    k, f, *_ = rows.located(cells)
     length, wbar = np.sqrt((own.v**2).sum(axis=0)), rows.place.weight
     omega = np.minimum(1, R**2 * wbar / (np.maximum(own.weight, 1e-300) * length**2))
     if kind.family.blind:
@@ -220,7 +231,7 @@ def test_the_limit_of_a_blind_family_does_not_see_the_response(name, together):
     for answer in (-1.0, 1.0):
         z[:, -1] = answer
         cells = rows.cells(chunk(z))
-        k, f, _ = rows.located(cells)
+        k, f, *_ = rows.located(cells)
         own = plain(rows, cells)
         seen = own.held & (np.abs(own.residual) > 0.02 * own.farthest)
         found.append((k, f / np.where(seen, own.residual, np.nan)))
@@ -273,7 +284,7 @@ def test_offsets_move_the_predictor_and_are_no_column():
     z = np.zeros((2, width(rows)))
     z[:, 0], z[1, 3] = 1.0, -0.5  # the first offset
     cells = rows.cells(chunk(z))
-    k, _, _ = rows.located(cells)
+    k, *_ = rows.located(cells)
     assert len(k) == 3
     one, other = plain(rows, cells).weight
     assert k[0, 0] / k[0, 1] == pytest.approx(np.sqrt(one / other), rel=1e-4)
@@ -338,7 +349,8 @@ def test_a_weight_is_a_part_of_the_largest_and_its_rows_are_limited_like_others(
 
 
 def of_persons(rows, z, codes):
-    return rows.summed(rows.cells(chunk(z)), np.asarray(codes, dtype=np.int64))
+    codes = np.asarray(codes, dtype=np.int64)
+    return with_contrast(rows.summed(rows.cells(chunk(z)), codes))
 
 
 def person_squares(found, codes, persons):
@@ -479,7 +491,7 @@ def test_one_factor_serves_all_rows_of_a_person(name, together):
     cells = rows.cells(chunk(z))
     own = plain(rows, cells)
     codes = np.zeros(30)
-    k, f, _ = rows.summed(cells, codes.astype(np.int64))
+    k, f, *_ = rows.summed(cells, codes.astype(np.int64))
     unlimited = own.v * np.sqrt(own.weight) * own.held
     ratio = (k * unlimited).sum() / (unlimited**2).sum()
     share = ratio / ONE * (rows.place.weight * rows.place.information) ** 0.5

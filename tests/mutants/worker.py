@@ -28,22 +28,33 @@ LIBRARIES = (
 )
 
 
+class Ended:
+    """Keeps how the tests ended: pytest may raise after that, of a connection left open, say."""
+
+    code = 3
+
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """Keep it; see pytest."""
+        self.code = int(exitstatus)
+
+
 def run(place: str, tests: list[str]) -> int:
     """Run tests in a fork; return pytest's exit code, or minus the signal that ended it."""
     child = os.fork()
     if child:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    code = 3
+    ended = Ended()
     try:
         out = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         for stream, number in ((os.open(os.devnull, os.O_RDONLY), 0), (out, 1), (out, 2)):
             os.dup2(stream, number)
         pytest = importlib.import_module("pytest")
-        code = int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", *tests]))
+        options = ["-q", "-x", "-p", "no:cacheprovider"]
+        ended.code = int(pytest.main([*options, *tests], plugins=[ended]))
     finally:
         with contextlib.suppress(OSError):
             sys.stdout.flush()
-        os._exit(code)
+        os._exit(ended.code)
 
 
 def main() -> None:

@@ -156,3 +156,13 @@ def squares(whole: np.ndarray) -> list[int]:
 def limits_of(place: Place) -> tuple[float, float, float]:
     """Root of the mean weight, and both limits, as floats."""
     return float(np.sqrt(place.weight)), place.information, place.score
+
+
+def with_contrast(found):
+    """k, f and the contrast, inner less outer part, of every row or person."""
+    k, f, outer, far = found
+    if len(f) < len(k):  # of a locating look, which has none
+        return k, f, k[:0]
+    contrast = f.copy()
+    contrast[:, far] -= 2 * outer
+    return k, f, contrast

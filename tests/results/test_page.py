@@ -7,9 +7,9 @@ import pytest
 
 import dpreg
 from dpreg.results import notes
-from dpreg.results import tables as marks
 from dpreg.results.page import page
 from dpreg.results.summary import Facts, Grid, Paragraph
+from dpreg.results.tables import marks
 
 
 def of(result, label, *, full=False, alpha=0.05):
@@ -104,11 +104,12 @@ def test_the_noise_column_is_its_share_of_the_variance(eight):
 def test_a_mark_is_a_letter_and_is_explained_once(eight):
     weak = {"slope_0": "wide: it may differ", "slope_7": "too few rows to say", "slope_6": "odd"}
     fit = eight(weak={**weak, "slope_2": "narrow: rows count less"}, method="adaptive")
-    assert marks.letters(fit, 0.05) == ["", "w", "", "n", "", "", "0", "0*", "0?"]
-    said = marks.explained(fit, 0.05)
+    letters = ["".join(each.values()) for each in marks(fit, 0.05)]
+    assert letters == ["", "w", "", "n", "", "", "0", "0*", "0?"]
+    said = of(fit, "mark")
     for told in ("w = wide: it may differ", "? = too few rows to say", "* = odd"):
         assert said.count(told) == 1
-    assert marks.explained(eight(coefficients=np.full(9, 9.0)), 0.05) == ""
+    assert not any(marks(eight(coefficients=np.full(9, 9.0)), 0.05))
     assert of(eight(coefficients=np.full(9, 9.0)), "mark") is None
 
 

@@ -8,12 +8,11 @@ import pytest
 from statsmodels.formula import api as smf
 
 from dpreg.errors import ArgumentError, NotReleased
-from dpreg.results.base import NeverReleased, Withheld
+from dpreg.results.base import Withheld
 from dpreg.results.claim import STAMP
+from dpreg.results.regression import OfFormula
 
-WITHHELD = sorted(
-    name for name, value in vars(NeverReleased).items() if isinstance(value, Withheld)
-)
+WITHHELD = sorted(name for name, value in vars(OfFormula).items() if isinstance(value, Withheld))
 
 SHARED = [
     "params", "bse", "tvalues", "pvalues", "conf_int", "cov_params", "t_test", "rsquared", "scale",
