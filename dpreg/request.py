@@ -170,11 +170,13 @@ def choice(value: object, name: str, allowed: tuple[Any, ...]) -> Any:
     raise ArgumentError(f"{name} must be one of {listed}; got {shown(value)}.")
 
 
-def count(value: object, name: str, least: int = 1) -> int:
-    """Return `value` if it is an integer of at least `least`, else raise ArgumentError."""
+def count(value: object, name: str, least: int = 1, most: int | None = None) -> int:
+    """Return `value` if it is an integer between two others, else raise ArgumentError."""
     number = exact(value, name)
     if number.denominator != 1 or number < least:
         raise ArgumentError(f"{name} must be an integer of at least {least}; got {shown(value)}.")
+    if most is not None and number > most:
+        raise ArgumentError(f"{name} must be at most {most:g}; got {shown(value)}.")
     return int(number)
 
 
@@ -508,6 +510,11 @@ class SelectionRequest(FormulaRequest):
             isinstance(self.sigma2, Fraction) and self.penalty in ("auto", "bic")
         )
         return not self.protection.n_is_public and uses_rows and self.sigma2 != "private"
+
+    @property
+    def known_sigma2(self) -> Fraction | None:
+        """The residual variance in stored units, where it is a number."""
+        return self.sigma2 / self.clip**2 if isinstance(self.sigma2, Fraction) else None
 
     @property
     def rho(self) -> Fraction:

@@ -37,7 +37,7 @@ has it besides: P(j out) <= exp(-t (D_j - c_j)). So k effects are all found with
 
     n beta_j^2 v_j >= c_j + ln(k / alpha') / t,
 
-the rule of thumb, solved for n by `Paper.rule_of_thumb`.
+the rule of thumb, solved for n by `Detection.rows_for`.
 
 Theorems 4.1 and 4.2 of Lei et al. (2018) as numbers: what they promise for given n and eps.
 
@@ -125,26 +125,52 @@ _TINY: Final = 1e-9
 _DENSITY: Final = 1 / np.sqrt(2 * np.pi)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Detection:
-    """What a law predicts.
+    """What a law predicts of k effects.
 
     Attributes
     ----------
-    each : float64 array, shape (m,)
-        Chance that the chosen model holds each effect.
+    each : (k,) array
+        Chance that the chosen model holds each effect: by looks that its test passes under each
+        prior.
     all : float
         Chance that it holds all of them.
     right : float
         Chance that it holds all of them and nothing else.
     useless : float
-        Expected number of terms without an effect in it.
+        Expected number of terms without an effect in it; by looks at most so many.
+    own, wanted : (k,) arrays
+        What each gains without noise, the least by any prior, and what it has to. By the paper's
+        way: the fall of the residual sum of squares, and the price.
+    level : float
+        Of each test of looks.
+    rate : float or None
+        Of the paper's mechanism; None by looks.
     """
 
     each: Floats
     all: float
     right: float
     useless: float
+    own: Floats
+    wanted: Floats
+    level: float = math.nan
+    rate: float | None = None
+
+    def rows_for(self, chance: float) -> float:
+        """Return by how much rows must grow for every effect to be found with about this chance.
+
+        The rule of thumb of the module. By looks: gain >= (root(reach) + z)^2, z the normal
+        quantile of the chance of one of them; gains grow with the rows, and where noise matters
+        faster.
+        """
+        if self.rate is not None:
+            wanted = self.wanted + math.log(len(self.each) / (1 - chance)) / self.rate
+            return float((wanted / self.own).max())
+        z = float(ndtri(chance ** (1 / len(self.each))))
+        wanted = (np.sqrt(self.wanted) + max(z, 0.0)) ** 2
+        return float((wanted / np.maximum(self.own, _TINY)).max())
 
 
 def least(
@@ -169,91 +195,127 @@ def least(
 # ---- the law of the paper's mechanisms -----------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Effects:
-    """The effects of a plan, one a term, in stored units.
+@dataclass(frozen=True, slots=True, eq=False)
+class Paper:
+    """What ``method="pcls"`` costs and looks for, from public numbers; in stored units.
 
     Attributes
     ----------
-    strength : float64 array, shape (m,)
-        sum over the term's columns of beta^2 v: the fall of the residual sum of squares per row.
-    columns : int array, shape (m,)
+    strength : (k,) array
+        Of each effect, one a term, the sum over its columns of beta^2 v: the fall of the residual
+        sum of squares per row.
+    columns : int array, shape (k,)
         d_j.
     useless : int array, shape (u,)
         Columns of each term without an effect.
     sigma2 : float
         Residual variance.
+    rows : float
+        Those that the selection reads: half of them where the other half fits.
+    eps : float
+        Of the draw.
+    rate : float
+        t: the eps of the draw over the range of the scores' changes.
+    charges : (float, float)
+        (phi, psi): per column and per term.
+    mechanism : {"permute-and-flip", "exponential", "laplace"}
     """
 
     strength: Floats
     columns: Ints
     useless: Ints
     sigma2: float
+    rows: float
+    eps: float
+    rate: float
+    charges: tuple[float, float]
+    mechanism: str
 
+    @classmethod
+    def of(cls, facts: Facts, told: Stated, n: int, eps: float) -> Paper:
+        """Settle a call."""
+        request, mechanism = facts.request, facts.mechanism
+        nearest = {"auto": "split", "same": "split", "fresh": "share"}
+        fit = nearest.get(request.fit or "", request.fit)
+        rows = n / 2 if fit == "split" else float(n)
+        needed = {"count": request.needs_count, "fit": fit == "share"}
+        draw_eps = float(divided_eps(Fraction(eps), needed, {})["selection"])
+        moved = score_range(request.rho, request.protection).width * score_grid(request.rho)
+        rate = draw_eps / float(moved)
+        phi, psi = charges(
+            request.penalty,
+            unit=request.clip**2,
+            rows=rows,
+            sigma2=request.known_sigma2,
+            units=len(told.units),
+            false_inclusions=request.false_inclusions,
+            rate=Fraction(rate),
+            mechanism=mechanism,
+        )
+        widths = np.array([len(unit) for unit in told.units], dtype=np.int64)
+        columns, useless = np.split(widths, [len(told.names)])
+        strength = [float(own.sum()) for own in told.each(told.beta**2 * told.variance)]
+        return cls(
+            strength=np.array(strength),
+            columns=columns,
+            useless=useless,
+            sigma2=told.sigma**2,
+            rows=rows,
+            eps=draw_eps,
+            rate=rate,
+            charges=(float(phi), float(psi)),
+            mechanism=mechanism,
+        )
 
-def detect(
-    effects: Effects, *, rows: float, rate: float, phi: float, psi: float, mechanism: str
-) -> Detection:
-    """Predict the drawn model; see the module's docstring.
+    def detect(self) -> Detection:
+        """Predict the drawn model; see the module's docstring."""
+        (phi, psi), rate = self.charges, self.rate
+        wanted = np.asarray(psi + phi * self.columns, dtype=np.float64)
+        gain = rate * (self._falls() - wanted)  # (L, k): score saved by each effect
+        sure_in, sure_out = (gain > _FAR).all(axis=0), (gain < -_FAR).all(axis=0)
+        open_ = np.flatnonzero(~(sure_in | sure_out))
+        held = (np.arange(2 ** len(open_))[:, None] >> np.arange(len(open_))) & 1 == 1
+        sizes, log_copies, score = self._useless_classes()
+        # Scores over (L, sets of effects x numbers of useless terms), least zero.
+        s = -(gain[:, open_] @ held.T.astype(float))
+        total = (s[:, :, None] + score).reshape(len(gain), -1)
+        total -= total.min(axis=1, keepdims=True)
+        law = _class_law(total, np.tile(log_copies, len(held)), self.mechanism)
+        chances = law.reshape(len(gain), len(held), len(sizes)).mean(axis=0)
+        each = sure_in.astype(float)
+        each[open_] = chances.sum(axis=1) @ held
+        every = chances[-1] if not sure_out.any() else np.zeros(len(sizes))
+        found, useless = float(every.sum()), float(chances.sum(axis=0) @ sizes)
+        own = self.rows * self.strength
+        return Detection(each, found, float(every[0]), useless, own, wanted, rate=rate)
 
-    Parameters
-    ----------
-    effects : Effects
-    rows : float
-        Rows that the selection reads.
-    rate : float
-        t, per squared stored unit.
-    phi, psi : float
-        Charge per column and per term, in squared stored units.
-    mechanism : {"permute-and-flip", "exponential", "laplace"}
-    """
-    falls = _falls(effects, rows)
-    gain = rate * (falls - (psi + phi * effects.columns))  # (L, m): score saved by each effect
-    sure_in, sure_out = (gain > _FAR).all(axis=0), (gain < -_FAR).all(axis=0)
-    open_ = np.flatnonzero(~(sure_in | sure_out))
-    held = (np.arange(2 ** len(open_))[:, None] >> np.arange(len(open_))) & 1 == 1
-    sizes, log_copies, score = _useless_classes(effects, rate, phi, psi)
-    # Scores over (L, sets of effects x numbers of useless terms), least zero.
-    s = -(gain[:, open_] @ held.T.astype(float))
-    total = (s[:, :, None] + score).reshape(len(gain), -1)
-    total -= total.min(axis=1, keepdims=True)
-    law = _class_law(total, np.tile(log_copies, len(held)), mechanism)
-    chances = law.reshape(len(gain), len(held), len(sizes)).mean(axis=0)
-    each = sure_in.astype(float)
-    each[open_] = chances.sum(axis=1) @ held
-    every = chances[-1] if not sure_out.any() else np.zeros(len(sizes))
-    return Detection(each, float(every.sum()), float(every[0]), float(chances.sum(axis=0) @ sizes))
+    def _falls(self) -> Floats:
+        """D_j at each point of the lattice, (L, k): Kronecker's, of a generalised golden ratio."""
+        k, root = len(self.strength), 2.0
+        for _ in range(60):
+            root = (1 + root) ** (1 / (k + 1))
+        steps = root ** -np.arange(1.0, k + 1)
+        z = ndtri((0.5 + np.arange(1, _POINTS + 1)[:, None] * steps) % 1.0)
+        # The other columns of the model, fitted on the same rows, take that many dimensions.
+        seen = max(self.rows - float(self.columns.sum()), 0.0)
+        moved = np.sqrt(seen * self.strength) + math.sqrt(self.sigma2) * z
+        return np.asarray(moved**2 + self.sigma2 * (self.columns - 1))
 
+    def _useless_classes(self) -> tuple[Floats, Floats, Floats]:
+        """Sizes s, log C(u, s) and scores of the sets of useless terms, as far as they have weight.
 
-def _falls(effects: Effects, rows: float) -> Floats:
-    """D_j at each point of the lattice, (L, m): Kronecker's, of a generalised golden ratio."""
-    m, root = len(effects.strength), 2.0
-    for _ in range(60):
-        root = (1 + root) ** (1 / (m + 1))
-    steps = root ** -np.arange(1.0, m + 1)
-    z = ndtri((0.5 + np.arange(1, _POINTS + 1)[:, None] * steps) % 1.0)
-    # The other columns of the model, fitted on the same rows, take that many dimensions.
-    seen = max(rows - float(effects.columns.sum()), 0.0)
-    moved = np.sqrt(seen * effects.strength) + math.sqrt(effects.sigma2) * z
-    return np.asarray(moved**2 + effects.sigma2 * (effects.columns - 1))
-
-
-def _useless_classes(
-    effects: Effects, rate: float, phi: float, psi: float
-) -> tuple[Floats, Floats, Floats]:
-    """Sizes s, log C(u, s) and scores of the sets of useless terms, as far as they have weight.
-
-    Terms of different width are counted as terms of one price, that of the same mean chance.
-    """
-    above, u = 1 - (np.arange(_POINTS) + 0.5) / _POINTS, len(effects.useless)
-    chances = np.zeros(u)
-    for columns in np.unique(effects.useless):
-        gain = rate * (effects.sigma2 * chdtri(float(columns), above) - psi - phi * float(columns))
-        chances[effects.useless == columns] = expit(gain).mean()
-    chance = float(chances.mean()) if u else 0.0
-    top = min(u, math.ceil(u * chance + 8 * math.sqrt(u * chance) + 4))  # precision
-    s, price = np.arange(top + 1.0), float(np.clip(-logit(chance), -_DEEPEST, _DEEPEST))
-    return s, gammaln(u + 1) - gammaln(s + 1) - gammaln(u - s + 1), s * price
+        Terms of different width are counted as terms of one price, that of the same mean chance.
+        """
+        above, u = 1 - (np.arange(_POINTS) + 0.5) / _POINTS, len(self.useless)
+        (phi, psi), chances = self.charges, np.zeros(u)
+        for columns in np.unique(self.useless):
+            fall = self.sigma2 * chdtri(float(columns), above)
+            gain = self.rate * (fall - psi - phi * float(columns))
+            chances[self.useless == columns] = expit(gain).mean()
+        chance = float(chances.mean()) if u else 0.0
+        top = min(u, math.ceil(u * chance + 8 * math.sqrt(u * chance) + 4))  # precision
+        s, price = np.arange(top + 1.0), float(np.clip(-logit(chance), -_DEEPEST, _DEEPEST))
+        return s, gammaln(u + 1) - gammaln(s + 1) - gammaln(u - s + 1), s * price
 
 
 def _class_law(score: Floats, log_copies: Floats, mechanism: str) -> Floats:
@@ -324,6 +386,22 @@ class Situation:
     radius: float
     bound: float
 
+    @classmethod
+    def of(cls, facts: Facts, told: Stated, paper: Paper) -> Situation:
+        """Read a call in the unit of the theorems."""
+        free, sigma = [j - 1 for unit in told.units for j in unit], told.sigma
+        return cls(
+            rows=max(paper.rows, 3.0),  # precision: log n is above 1
+            eps=paper.eps,
+            models=told.models,
+            kappa0=float(min(told.variance[free])),
+            least=min(b / sigma / k for b, k in zip(told.scaled, paper.columns, strict=True)),
+            true=int(paper.columns.sum()),
+            largest=told.widest,
+            radius=float(facts.request.rho) / sigma,
+            bound=1 / sigma,
+        )
+
     @property
     def wide_enough(self) -> bool:
         """Whether R >= r sqrt(dbar / kappa0)."""
@@ -378,124 +456,12 @@ def least_rows(theorem: Callable[[Situation], float], at: Situation, chance: flo
     return math.inf if found is None else found
 
 
-@dataclass(frozen=True, slots=True)
-class Paper:
-    """What ``method="pcls"`` would cost and find, from public numbers.
-
-    Attributes
-    ----------
-    n : int
-        Rows of the table.
-    rows : float
-        Those that the selection reads: half of them where the other half fits.
-    rate : float
-        t, per squared stored unit: the eps of the draw over the range of the scores' changes.
-    charges : (float, float)
-        (phi, psi): per column and per term, in squared stored units.
-    mechanism : str
-    effects : Effects
-        What the law of the mechanism asks about.
-    situation : Situation
-        What the paper's theorems ask about: the response divided by sigma.
-    """
-
-    n: int
-    rows: float
-    rate: float
-    charges: tuple[float, float]
-    mechanism: str
-    effects: Effects
-    situation: Situation
-
-    @classmethod
-    def of(cls, facts: Facts, told: Stated, n: int, eps: float) -> Paper:
-        """Settle a call."""
-        request, mechanism, sigma = facts.request, facts.mechanism, told.sigma
-        nearest = {"auto": "split", "same": "split", "fresh": "share"}
-        fit = nearest.get(request.fit or "", request.fit)
-        rows = n / 2 if fit == "split" else float(n)
-        needed = {"count": request.needs_count, "fit": fit == "share"}
-        draw_eps = float(divided_eps(Fraction(eps), needed, {})["selection"])
-        moved = score_range(request.rho, request.protection).width * score_grid(request.rho)
-        rate = draw_eps / float(moved)
-        phi, psi = charges(
-            request.penalty,
-            unit=request.clip**2,
-            rows=rows,
-            sigma2=facts.sigma2,
-            units=len(told.units),
-            false_inclusions=request.false_inclusions,
-            rate=Fraction(rate),
-            mechanism=mechanism,
-        )
-        widths = np.array([len(unit) for unit in told.units], dtype=np.int64)
-        strength = [float(own.sum()) for own in told.each(told.beta**2 * told.variance)]
-        own, useless = np.split(widths, [len(told.names)])
-        effects = Effects(np.array(strength), own, useless, sigma**2)
-        free = [j - 1 for unit in told.units for j in unit]
-        situation = Situation(
-            rows=max(rows, 3.0),  # precision: log n is above 1
-            eps=draw_eps,
-            models=told.models,
-            kappa0=float(min(told.variance[free])),
-            least=min(b / sigma / k for b, k in zip(told.scaled, effects.columns, strict=True)),
-            true=int(effects.columns.sum()),
-            largest=told.widest,
-            radius=float(request.rho) / sigma,
-            bound=1 / sigma,
-        )
-        paid = float(phi), float(psi)
-        return cls(n, rows, rate, paid, mechanism, effects, situation)
-
-    def detect(self) -> Detection:
-        """Predict the choice."""
-        (phi, psi), told = self.charges, {"rows": self.rows, "rate": self.rate}
-        return detect(self.effects, phi=phi, psi=psi, mechanism=self.mechanism, **told)
-
-    def rule_of_thumb(self, chance: float) -> float:
-        """Return the n that the rule of thumb of the module asks for."""
-        (phi, psi), effects = self.charges, self.effects
-        wanted = psi + phi * effects.columns
-        wanted = wanted + math.log(len(effects.strength) / (1 - chance)) / self.rate
-        return float((wanted / effects.strength).max()) * self.n / self.rows
-
-
 # ---- choices by looks ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Gains(Detection):
-    """What k terms with an effect gain, by predicted laws, and find; make it with `gains`.
-
-    Attributes
-    ----------
-    each, all, right, useless
-        As of `Detection`: of each effect the chance that its test passes under each prior, and of
-        terms without one at most so many.
-    strength, reach : (k,) arrays
-        What each gains without noise, the least by any prior, and what it has to.
-    level : float
-        Of each test.
-    """
-
-    strength: Floats
-    reach: Floats
-    level: float
-
-    def rows_for(self, wanted: float) -> float:
-        """Return by how much rows must grow for every effect to be found with about this chance.
-
-        A rule of thumb: gain >= (root(reach) + z)^2, z the normal quantile of the chance of one of
-        them. Gains grow with the rows, and where noise matters faster.
-        """
-        z = float(ndtri(wanted ** (1 / len(self.each))))
-        needed = (np.sqrt(self.reach) + max(z, 0.0)) ** 2
-        return float((needed / np.maximum(self.strength, _TINY)).max())
 
 
 def gains(
     taken: Sequence[tuple[Expected, Seen]], rows: Rows, told: Stated, false_inclusions: float
-) -> Gains:
+) -> Detection:
     """Return what terms gain in looks at the rows: of each look the least, in the mean over looks.
 
     Where their columns vary by another ratio than was stated, gains do by its square.
@@ -518,7 +484,8 @@ def gains(
     strength, each = np.array([[shown(look) for look in one] for one in looks]).min(1).mean(0)
     reach = np.array([evidence.reach(first, len(unit), level) for unit in with_effect])
     every, useless = float(np.prod(each)), level * (offered - len(with_effect))
-    return Gains(each, every, every * math.exp(-useless), useless, strength, reach, level)
+    right = every * math.exp(-useless)
+    return Detection(each, every, right, useless, strength, reach, level)
 
 
 # ---- how near a coefficient comes ----------------------------------------------------------------

@@ -20,7 +20,7 @@ from dpreg.privacy.protection import NOISES as ALL_NOISES
 from dpreg.request import SelectionRequest, checked, checked_fields, choice, method_of, optional
 
 _LARGEST: Final = 10**30
-_MOST_ROWS: Final = 10**18
+MOST_ROWS: Final = 10**18
 _MOST_EFFECTS: Final = {"select": 12, "ols": 200}  # work
 _MOST_CANDIDATES: Final = 1000  # work
 _LEAST_CLIP: Final = Fraction(1, 10**6)  # precision
@@ -51,19 +51,6 @@ def sized(value: object, name: str, *, any_sign: bool = False) -> float:
     return float(number)
 
 
-def whole(value: object, name: str, least: int, most: int) -> int:
-    """Return an integer between two others."""
-    number = arguments.count(value, name, least)
-    if number > most:
-        raise ArgumentError(f"{name} must be at most {most:g}; got {shown(value)}.")
-    return number
-
-
-def rows_of_table(value: object, name: str = "n") -> int:
-    """Return a number of rows."""
-    return whole(value, name, 2, _MOST_ROWS)
-
-
 def _below_one(value: object, name: str, *, zero: bool) -> float:
     number = exact(value, name) if zero else arguments.positive(value, name)
     if not 0 <= number < 1 or not float(number) < 1:
@@ -91,10 +78,10 @@ class Facts:
     predictor's standard deviation, where the caller names none, is a supposition.
     """
 
-    n: int | None = checked(optional, rows_of_table)
+    n: int | None = checked(optional, arguments.count, 2, MOST_ROWS)
     eps: float | None = checked(optional, sized)
     chance: float = checked(partial(_below_one, zero=False))
-    candidates: int | None = checked(optional, whole, 1, _MOST_CANDIDATES)
+    candidates: int | None = checked(optional, arguments.count, 1, _MOST_CANDIDATES)
     sd: dict[str, float] = checked(_deviations)
     correlation: float = checked(partial(_below_one, zero=True))
     sigma: float = checked(_sized_or, 1.0)
@@ -127,12 +114,6 @@ class Facts:
         """Of the paper's method."""
         named = self.request.mechanism
         return "permute-and-flip" if named == "auto" else named
-
-    @property
-    def sigma2(self) -> Fraction | None:
-        """The residual variance that was told, in stored units."""
-        told = self.request.sigma2
-        return told / self.request.clip**2 if isinstance(told, Fraction) else None
 
     @classmethod
     def of_call(cls, call: Mapping[str, Any], usual: Mapping[str, Any]) -> Facts:

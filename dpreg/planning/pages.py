@@ -6,7 +6,7 @@ Tested in `tests/planning/test_planner.py`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -44,6 +44,15 @@ def columns(name: str) -> Columns:
     return {key: (head, _FORMS.get(form, form)) for key, (head, form) in told.items()}
 
 
+def laid_out(name: str, **told: Any) -> Facts:
+    """Return the facts of a page, laid out as ``words.toml`` has it, but for those without text."""
+    left, right = (
+        tuple((label, text) for label, form in side.items() if (text := form.format(**told)))
+        for side in catalogue("words.toml", "dpreg.planning")["facts"][name].values()
+    )
+    return Facts(left, right)
+
+
 def plain(value: Any) -> str:
     """Write a part of a setting."""
     return value if isinstance(value, str) else f"{value:g}"
@@ -62,19 +71,20 @@ def report(plan: Any) -> Summary:
     """Return the page of a plan."""
     facts = plan.facts
     kind = plan.method if facts.chooses else "glm" if facts.family else "fit"
-    told = {"Formula": facts.formula if facts.family else None}
-    blocks: list[Block] = [*_paragraphs(told), _facts(plan, kind)]
+    blocks: list[Block] = [_facts(plan, kind)]
+    if facts.family:
+        blocks.insert(0, Paragraph("Formula", facts.formula))
     if facts.chooses:
-        blocks += _found(plan, kind)
+        blocks.append(_found(plan, kind))
     elif kind == "fit":
         blocks.append(_table(plan.coefficients, columns("measures")))
     if not (kind == "fit" or plan.errors.empty):
         blocks.append(_table(plan.errors, columns("errors")))
+    said = {}
     if facts.chooses:
-        told = {"Useless": f"{plan.useless:.3g} terms without an effect are expected."}
-        rule = words(f"rule-{kind}", miss=1 - facts.chance, n=plan.rule_of_thumb)
-        blocks += _paragraphs(told | {"Rule": rule})
-    said = {f"[{i}]": note for i, note in enumerate(_notes(plan), 1)}
+        said["Useless"] = f"{plan.useless:.3g} terms without an effect are expected."
+        said["Rule"] = words(f"rule-{kind}", miss=1 - facts.chance, n=plan.rule_of_thumb)
+    said |= {f"[{i}]": note for i, note in enumerate(_notes(plan), 1)}
     said |= {
         "Reading": words(f"reading-{kind}") if kind in ("adaptive", "fit") else "",
         "Method": "" if facts.family else _way(plan),
@@ -82,54 +92,33 @@ def report(plan: Any) -> Summary:
     if kind == "pcls":
         said["Theorem 4.1"] = _promise(plan, theorem_41)
         said["Theorem 4.2"] = f'(method="pcpl") {_promise(plan, theorem_42)}'
-    blocks += _paragraphs(said | {"Assumed": _assumed(plan, kind)})
+    said["Assumed"] = _assumed(plan, kind)
+    blocks += [Paragraph(label, text) for label, text in said.items() if text]
     title = "Plan of a private " + ("selection" if facts.chooses else "regression")
     return Summary(title, None, tuple(blocks))
 
 
-def _paragraphs(told: Mapping[str, str | None]) -> list[Paragraph]:
-    return [Paragraph(label, text) for label, text in told.items() if text]
-
-
 def _facts(plan: Any, kind: str) -> Facts:
-    facts, told, mark = plan.facts, plan.stated, {plan.solved: " (found)"}
-    looks = f"adaptive: three {'or four' if facts.chooses else 'to five'} looks"
-    left = {
-        "Rows n": f"{plan.n:,}{mark.get('n', '')}",
-        "eps": f"{plan.eps:g}{mark.get('eps', '')}",
-        "delta": decimal_string(facts.request.budget.delta),
-        "Neighbours": facts.request.protection.neighbors,
-        "Contributions": str(facts.request.protection.contributions),
-        "Method": {"pcls": "pcls", "gram": "gram: one look"}.get(plan.method, looks),
+    request, stated, missing = plan.facts.request, plan.stated, plan.errors["std err"].isna()
+    intervals = "expected" if plan.enough else "may be missing"
+    if missing.any():
+        intervals = "none" if missing.all() else "not of all coefficients"
+    told = {
+        "plan": plan,
+        "found": {"n": "", "eps": "", plan.solved: " (found)"},
+        "delta": decimal_string(request.budget.delta),
+        "effects": len(stated.names),
+        "terms": len(stated.units),
+        "models": f"{stated.models:,}" if stated.models < 10**12 else f"{stated.models:.2e}",
+        "columns": len(plan.rows.described.columns),
+        "looks": "gram: one look" if plan.method == "gram" else "adaptive: three to five looks",
+        "intervals": intervals if len(missing) else "",
     }
-    right = {"Family": facts.family} if facts.family else {}
-    if facts.chooses:
-        right["Terms"] = f"{len(told.names)} of {len(told.units)} with an effect"
-        right["Models"] = f"{told.models:,}" if told.models < 10**12 else f"{told.models:.2e}"
     if kind == "pcls":
-        (phi, psi), squared = plan.paper.charges, float(facts.request.clip) ** 2
-        left["Rows selecting"] = f"{plan.paper.rows:,.0f}"
-        right |= {
-            "Mechanism": facts.mechanism,
-            "Radius": f"{float(facts.request.rho * facts.request.clip):g}",
-            "Penalty/column": f"{phi * squared:.6g}",
-            "Penalty/term": f"{psi * squared:.6g}",
-            "Noise scale": f"{squared / plan.paper.rate:.6g}",
-        }
-    else:
-        right |= {"Noise": plan.mechanism, "Rows needed": f"{plan.rows_needed:,}"}
-        if facts.chooses:
-            right["Level of a test"] = f"{plan.gains.level:.3g}"
-        else:
-            right["Columns"] = str(len(plan.rows.described.columns))
-        missing = plan.errors["std err"].isna()
-        if missing.any():
-            right["Intervals"] = "none" if missing.all() else "not of all coefficients"
-        elif len(missing):
-            right["Intervals"] = "expected" if plan.enough else "may be missing"
-    if kind == "fit":
-        right |= {"Overlap": f"{plan.overlap:.3f}", "Same decision": f"{plan.same:.3f}"}
-    return Facts(tuple(left.items()), tuple(right.items()))
+        (phi, psi), squared = plan.paper.charges, float(request.clip) ** 2
+        told |= {"phi": phi * squared, "psi": psi * squared, "scale": squared / plan.paper.rate}
+        told |= {"radius": float(request.rho * request.clip)}
+    return laid_out(kind, **told)
 
 
 # ---- tables ------------------------------------------------------------------------------------
@@ -148,27 +137,22 @@ def _table(table: pd.DataFrame, columns: Columns, head: str = "") -> Grid:
     return grid(named, shown, "l" + "r" * sum(name in table for name in columns))
 
 
-def _found(plan: Any, kind: str) -> list[Block]:
+def _found(plan: Any, kind: str) -> Grid:
     """Return for each effect what it changes, what that is measured against, and its chance."""
     told, found, clip = plan.stated, plan.detection, float(plan.facts.request.clip)
-    if kind == "adaptive":
-        own, wanted = plan.gains.strength, plan.gains.reach
-    else:
-        (phi, psi), effects = plan.paper.charges, plan.paper.effects
-        own, wanted = plan.paper.rows * effects.strength, psi + phi * effects.columns
-        own, wanted = own * clip**2, wanted * clip**2
+    unit = clip**2 if kind == "pcls" else 1.0
     cells = {
         "effect": np.array(told.scaled) * clip,
         "sd": told.deviations,
-        "own": own,
-        "wanted": wanted,
+        "own": found.own * unit,
+        "wanted": found.wanted * unit,
         "chance": found.each,
     }
     table = pd.DataFrame(cells, index=list(told.names))
     shown = _table(table, columns("gains" if kind == "adaptive" else "falls"), "term")
     more = {"all of them": found.all, "exactly them": found.right}
     last = tuple((name, "", "", "", "", f"{chance:.3f}") for name, chance in more.items())
-    return [replace(shown, rows=(*shown.rows, *last))]
+    return replace(shown, rows=(*shown.rows, *last))
 
 
 # ---- notes -------------------------------------------------------------------------------------
@@ -179,10 +163,10 @@ def _notes(plan: Any) -> list[str]:
     facts, told, notes = plan.facts, plan.stated, list(plan.notes)
     if facts.family or not facts.chooses:
         return notes
-    length, effects = sum(told.scaled), plan.paper.effects
+    length, paper = sum(told.scaled), plan.paper
     if plan.method == "pcls" and length > float(facts.request.rho):
         notes.append(words("radius-binds", length=length * float(facts.request.clip)))
-    clipped = 2 * float(ndtr(-1 / math.sqrt(float(effects.strength.sum()) + effects.sigma2)))
+    clipped = 2 * float(ndtr(-1 / math.sqrt(float(paper.strength.sum()) + paper.sigma2)))
     if clipped > _CLIPPED:
         notes.append(words("clipped", clipped=clipped))
     return notes
@@ -213,7 +197,7 @@ def _assumed(plan: Any, kind: str) -> str:
 
 def _promise(plan: Any, theorem: Callable[[Situation], float]) -> str:
     """Say what a theorem promises here, and from which n it promises what is wanted."""
-    at, chance = plan.paper.situation, plan.facts.chance
+    at, chance = plan.situation, plan.facts.chance
     promise = theorem(at)
     rows = least_rows(theorem, at, chance) * plan.n / plan.paper.rows
     narrow = "" if at.wide_enough else "; it also asks for a larger radius"

@@ -21,14 +21,11 @@ import numpy as np
 import pandas as pd
 
 from dpreg.errors import ArgumentError
-from dpreg.looks.expected import Expected, expected_looks
-from dpreg.looks.loop import Seen
 from dpreg.looks.plan import NOISES, LookPlan, eps_for, fresh_share, plan_looks, too_few
 from dpreg.planning import chances, pages
-from dpreg.planning.chances import Detection, Gains, Paper
-from dpreg.planning.facts import Facts, rows_of_table, sized
+from dpreg.planning.chances import Detection, Paper, Situation
+from dpreg.planning.facts import MOST_ROWS, Facts, sized
 from dpreg.planning.rows import (
-    DRAWS,
     NONE,
     WIDE,
     Rows,
@@ -39,6 +36,7 @@ from dpreg.planning.rows import (
     stated,
 )
 from dpreg.privacy.budget import Budget
+from dpreg.request import count
 from dpreg.results.summary import Printed, Summary
 
 if TYPE_CHECKING:
@@ -99,7 +97,7 @@ class Planned(Printed):
 
     def at(self, *, n: int | None = None, eps: float | None = None) -> Self:
         """Return the plan at another n or eps."""
-        n = self.n if n is None else rows_of_table(n)
+        n = self.n if n is None else count(n, "n", 2, MOST_ROWS)
         eps = self.eps if eps is None else sized(eps, "eps")
         return replace(self, n=n, eps=eps, solved=None)
 
@@ -162,42 +160,32 @@ class Planned(Printed):
 
     # ---- standard errors -------------------------------------------------------------------------
 
-    @cached_property
-    def taken(self) -> tuple[tuple[Expected, Seen], ...]:
-        """The looks of a choice, several times."""
-        return self._taken(chances.CHOICE_DRAWS)
-
-    def _taken(self, draws: int) -> tuple[tuple[Expected, Seen], ...]:
-        rows, plan = self.rows, self.looks()
-        return expected_looks(plan, rows.family, rows.described, rows.z, self.n, draws=draws)
-
-    def predicted(self, rows: Rows) -> pd.DataFrame | None:
-        """Predict standard errors; None of a choice that tells none, or by the paper's way."""
-        if self.facts.chooses and (self.fit is None or not self.adaptive):
-            return None
+    def predicted(self, rows: Rows) -> pd.DataFrame:
+        """Predict the standard errors that the call tells."""
+        plan = self.looks()
         if self.facts.chooses:
-            offered = {j for unit in self.stated.units[len(self.stated.names) :] for j in unit}
-            chosen = rows.only([place for place in rows.places if place not in offered])
-            return fitted_chosen(self._taken(DRAWS), chosen, fresh=self.fit == "fresh")
+            return fitted_chosen(plan, rows, self.n, fresh=self.fit == "fresh")
         if self.adaptive:
-            return fitted(self.looks(), rows, self.n)
-        return fitted_once(self.looks(), self.stated.exclusive, rows, self.n, self.facts.noise)
+            return fitted(plan, rows, self.n)
+        return fitted_once(plan, self.stated.exclusive, rows, self.n, self.facts.noise)
 
     @cached_property
     def errors(self) -> pd.DataFrame:
         """Predicted standard errors: in all, of each source, without privacy; if skewed; marks.
 
         NaN where no interval is expected. Of a choice by looks: of the kept terms and of those with
-        an effect; empty where no coefficients are told.
+        an effect; empty where no coefficients are told, as by the paper's way.
         """
-        found = self.predicted(self.rows)
-        if found is None:
-            return pd.DataFrame({"std err": [], "mark": []})
-        at = [self.rows.places[self.rows.names.index(name)] for name in found.index]
-        plain = self.rows.only(at).plain(self.n, self.facts.scatter)
-        found.insert(3, "without privacy", plain)
-        if self.skewed is not None and (skewed := self.predicted(self.skewed)) is not None:
-            found.insert(4, "if skewed", skewed["std err"])
+        rows = self.rows
+        if self.facts.chooses:
+            if self.fit is None or not self.adaptive:
+                return pd.DataFrame({"std err": [], "mark": []})
+            useless = {j for unit in self.stated.units[len(self.stated.names) :] for j in unit}
+            rows = rows.only([place for place in rows.places if place not in useless])
+        found = self.predicted(rows)
+        found.insert(3, "without privacy", rows.plain(self.n, self.facts.scatter))
+        if self.skewed is not None:
+            found.insert(4, "if skewed", self.predicted(self.skewed)["std err"])
         return found
 
     # ---- what it comes to ------------------------------------------------------------------------
@@ -305,16 +293,19 @@ class Plan(Planned):
         """The same selection by the paper's mechanism."""
         return Paper.of(self.facts, self.stated, self.n, self.eps)
 
-    @cached_property
-    def gains(self) -> Gains:
-        """What terms with an effect gain in looks."""
-        alpha = float(self.facts.request.false_inclusions)
-        return chances.gains(self.taken, self.rows, self.stated, alpha)
+    @property
+    def situation(self) -> Situation:
+        """What the paper's theorems ask about."""
+        return Situation.of(self.facts, self.stated, self.paper)
 
     @cached_property
     def detection(self) -> Detection:
         """What the law of the call predicts."""
-        return self.gains if self.adaptive else self.paper.detect()
+        if not self.adaptive:
+            return self.paper.detect()
+        taken = self.rows.looked(self.looks(), self.n, chances.CHOICE_DRAWS)
+        alpha = float(self.facts.request.false_inclusions)
+        return chances.gains(taken, self.rows, self.stated, alpha)
 
     @property
     def reached(self) -> bool:
@@ -344,12 +335,12 @@ class Plan(Planned):
     @property
     def theorem_41(self) -> float:
         """The chance of the right model that theorem 4.1 of the paper promises, at least."""
-        return chances.theorem_41(self.paper.situation)
+        return chances.theorem_41(self.situation)
 
     @property
     def theorem_42(self) -> float:
         """The same of theorem 4.2, for ``method="pcpl"``."""
-        return chances.theorem_42(self.paper.situation)
+        return chances.theorem_42(self.situation)
 
     @property
     def rule_of_thumb(self) -> int:
@@ -359,9 +350,7 @@ class Plan(Planned):
         Var(x | rest) >= penalty + ln(k / (1 - chance)) / t for each of k effects; for both see
         `dpreg.planning.chances`.
         """
-        if self.adaptive:
-            return math.ceil(self.n * self.gains.rows_for(self.facts.chance))
-        return math.ceil(self.paper.rule_of_thumb(self.facts.chance))
+        return math.ceil(self.n * self.detection.rows_for(self.facts.chance))
 
     def plot(self, over: str | None = None, ax: Axes | None = None) -> Axes:
         """Draw the chances over n or over eps.

@@ -62,7 +62,7 @@ from dpreg.sources import LocalSource, as_source
 
 NONE: Final = "no interval"
 WIDE: Final = "wide"
-DRAWS: Final = 21
+_DRAWS: Final = 21
 """Releases that a prediction is the median of: a standard error moves by 5 to 20% a release. With 9
 the eps that was found for the n that was found at eps = 1 was off by up to 5%."""
 _MORE_DRAWS: Final = 45
@@ -178,7 +178,6 @@ def _designed(facts: Facts) -> tuple[Design, LookedModel]:
             )
         names = [f"x{j}" for j in range(1, total + 1)]
         formula, schema = f"y ~ {' + '.join(names)}", dict.fromkeys(("y", *names), (-1, 1))
-    schema = Schema.from_any(schema)
     design = build_design(formula, schema, keep=told.keep, clip=told.clip, center=told.center)
     return design, LinearModel()
 
@@ -521,6 +520,10 @@ class Rows:
         names = tuple(self.names[i] for i in at)
         return replace(self, places=tuple(places), names=names, to_user=units)
 
+    def looked(self, plan: LookPlan, n: int, draws: int) -> tuple[tuple[Expected, Seen], ...]:
+        """Look so many times at a table of n rows that these stand for."""
+        return expected_looks(plan, self.family, self.described, self.z, n, draws=draws)
+
     def plain(self, rows: float, scatter: float) -> Floats:
         """Return standard errors of the right model without privacy, in the user's units.
 
@@ -619,8 +622,8 @@ def fitted(plan: LookPlan, rows: Rows, n: int) -> pd.DataFrame:
         interval", where the numbers are missing; by coefficient, in the user's units.
     """
     found: list[Told] = []
-    for draws in (DRAWS, _MORE_DRAWS):
-        looks = expected_looks(plan, rows.family, rows.described, rows.z, n, draws=draws)
+    for draws in (_DRAWS, _MORE_DRAWS):
+        looks = rows.looked(plan, n, draws)
         found = [_estimated(seen, rows, rows.places) for _, seen in looks]
         if _agree(found):
             break
@@ -637,11 +640,9 @@ def _agree(found: Sequence[Told]) -> bool:
     return bool((high <= _APART**2 * low).all())
 
 
-def fitted_chosen(
-    taken: Sequence[tuple[Expected, Seen]], rows: Rows, *, fresh: bool
-) -> pd.DataFrame:
+def fitted_chosen(plan: LookPlan, rows: Rows, n: int, *, fresh: bool) -> pd.DataFrame:
     """Predict what is said of chosen columns: by looks at them, or from the looks that chose."""
-    at = list(rows.places[1:])
+    taken, at = rows.looked(plan, n, _DRAWS), list(rows.places[1:])
     if not fresh:
         whole = range(len(rows.described.columns) + 1)
         return _medians([_estimated(s, rows, rows.places, whole) for _, s in taken], rows.names)
@@ -661,7 +662,7 @@ def fitted_once(
     moments, places = expected_moments(rows.z, n), rows.places
     cost = Budget(max(plan.cost.eps, LEAST_EPS), plan.cost.delta)  # no call costs less
     found: list[Told] = []
-    for draw in range(DRAWS):
+    for draw in range(_DRAWS):
         account = Account(plan.protection, cost, np.random.default_rng([_SEEDS["releases"], draw]))
         part = account.line("coefficients", "gram release", cost)
         account.charge(None, "a plan")

@@ -326,8 +326,7 @@ def tune(prepared: Preparation, design: Design, rows: RowMoments) -> Tuning:
         rho = private_radius(norms, prepared.radius)
     else:
         rho = request.rho
-    known, given = rows.n, request.sigma2
-    sigma2 = given / request.clip**2 if isinstance(given, Fraction) else None
+    known, sigma2 = rows.n, request.known_sigma2
     if prepared.sigma2 is not None:
         sigma2, counted = private_sigma2(
             Problem(rows.everyone, rho), rows.everyone, prepared.sigma2, columns=len(design.columns)

@@ -25,9 +25,9 @@ import numpy as np
 import pandas as pd
 
 from dpreg.arrays import Bools, Floats, Ints
-from dpreg.planning.pages import Columns, columns, grid, plain, share, words
+from dpreg.planning.pages import Columns, columns, grid, laid_out, plain, share, words
 from dpreg.request import choice, count
-from dpreg.results.summary import Block, Facts, Grid, Paragraph, Printed, Summary
+from dpreg.results.summary import Block, Grid, Paragraph, Printed, Summary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -240,24 +240,14 @@ class Study(Printed):
             A title, and texts: terms x settings.
         notes : iterable of Paragraph
         """
-        left = {
-            "Rows": f"{self.rows:,}",
-            "Models": f"{self.n_models:,}",
-            "Terms": f"{len(self.kept)} kept, {len(self.candidates)} free",
-            "Units": self.units,
-        }
-        right = {
-            "Settings": str(len(self.settings)),
-            "Probabilities": self._how,
-            "Neighbours": self.neighbors,
-            "Contributions": str(self.contributions),
-        }
+        sizes = {"kept": len(self.kept), "free": len(self.candidates)}
+        facts = laid_out("study", study=self, settings=len(self.settings), how=self._how, **sizes)
         most, (table, columns, aligns, title) = _PAGE_SHOWN, settings
         keys: Columns = {key: (key, plain) for key in self.varied}
         lines = table.head(most["settings"]).reset_index()
         blocks: list[Block] = [
             Paragraph("Formula", self.formula),
-            Facts(tuple(left.items()), tuple(right.items())),
+            facts,
             grid(lines, keys | columns, aligns, title),
         ]
         if self.candidates:

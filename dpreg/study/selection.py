@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from typing import Any, Final, TypeAlias
@@ -39,13 +39,14 @@ from dpreg.options import PCLS, Amount, Amounts, MethodLike, SchemaLike, Table, 
 from dpreg.planning.facts import sized
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import exact
+from dpreg.privacy.composition import DrawPlan
 from dpreg.privacy.mechanisms.choice import effective_t
 from dpreg.request import Arguments, SelectionRequest, answered_by, count, method_of, names
 from dpreg.running import bar
 from dpreg.schema import Schema
 from dpreg.selection import run
 from dpreg.selection.contest import Contest
-from dpreg.selection.draws import LARGEST_LIST
+from dpreg.selection.draws import LARGEST_LIST, Searched
 from dpreg.selection.probabilities import selection_probabilities
 from dpreg.selection.run import Preparation
 from dpreg.selection.scoring import candidates as constrained
@@ -155,26 +156,43 @@ def _table(units: Sequence[Iterable[int]], size: int) -> Bools:
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A setting at its radius: what a mechanism compares."""
+    """A setting at its radius: what a mechanism compares, and how it draws."""
 
     setting: Setting
-    mechanism: str
     problem: Problem
     contest: Contest
-    rate: Fraction
+    plan: DrawPlan
 
-    def tree(self, space: Space, rate: Fraction, mechanism: str) -> Tree:
-        return Tree(self.problem, space, self.contest, mechanism=mechanism, t=rate)
+    @classmethod
+    def of(cls, prepared: Preparation, problem: Problem, studied: Studied) -> _Case:
+        request, plan = prepared.request, prepared.plan
+        unit, moments = request.clip**2, studied.moments
+        # Where n is private dp_select uses a noisy count: here it is taken at its true value.
+        tuning = run.Tuning(rho=request.rho, sigma2=request.known_sigma2, rows=moments.rows)
+        contest = run.contest_of(prepared, tuning, problem, moments)
+        phi, psi = run.penalties(prepared, tuning, contest, studied.space)
+        price, radius = request.penalty, float(request.rho * request.clip)
+        told = price if isinstance(price, str) else float(price)
+        key = float(request.budget.eps), radius, told, plan.mechanism
+        setting = Setting(key, phi * unit, psi * unit)
+        return cls(setting, problem, contest.priced(phi, psi, studied.space), plan)
+
+    def tree(self, space: Space, plan: DrawPlan) -> Tree:
+        return Searched(self.problem, space, self.contest, plan).tree
 
 
 def study_paper(
-    studied: Studied, requests: Sequence[SelectionRequest], prepared: Sequence[Preparation]
+    requests: Sequence[SelectionRequest], reader: Reader, known: Schema, **drawn: Any
 ) -> SelectionStudy:
-    """Compute the law of the drawn model for each request."""
-    problems = {one.rho: Problem(studied.moments, one.rho) for one in requests}
-    both = zip(requests, prepared, strict=True)
-    cases = [_case(one, settled, problems[one.rho], studied) for one, settled in both]
-    made = _listed_law if is_listed(requests, studied.space) else _drawn_law
+    """Compute the law of the drawn model for each request; `drawn` is for `Studied`."""
+    prepared, first = [run.prepare(one, known, reader) for one in requests], requests[0]
+    design = design_of(first, known)
+    space = space_of(first, design)
+    made = _listed_law if is_listed(requests, space) else _drawn_law
+    moments = run.read_rows(first, design, reader).selecting
+    studied = Studied(request=first, design=design, space=space, moments=moments, **drawn)
+    problems = {one.rho: Problem(moments, one.rho) for one in requests}
+    cases = [_Case.of(one, problems[one.request.rho], studied) for one in prepared]
     law, chosen = made(cases, studied)
     settings = tuple(case.setting for case in cases)
     return SelectionStudy(**studied.facts, settings=settings, law=law, chosen=chosen)
@@ -194,23 +212,6 @@ def is_listed(requests: Sequence[SelectionRequest], space: Space) -> bool:
     return engine == "enumerate"
 
 
-def _case(
-    request: SelectionRequest, preparation: Preparation, problem: Problem, studied: Studied
-) -> _Case:
-    sigma2, unit, moments = request.sigma2, request.clip**2, studied.moments
-    # Where n is private dp_select uses a noisy count: here it is taken at its true value.
-    given = sigma2 / unit if isinstance(sigma2, Fraction) else None
-    tuning = run.Tuning(rho=request.rho, sigma2=given, rows=moments.rows)
-    contest = run.contest_of(preparation, tuning, problem, moments)
-    phi, psi = run.penalties(preparation, tuning, contest, studied.space)
-    price, mechanism = request.penalty, preparation.plan.mechanism
-    told = price if isinstance(price, str) else float(price)
-    key = float(request.budget.eps), float(request.rho * request.clip), told, mechanism
-    rate = effective_t(preparation.plan.eps_each, contest.score_range.width, mechanism)
-    priced = contest.priced(phi, psi, studied.space)
-    return _Case(Setting(key, phi * unit, psi * unit), mechanism, problem, priced, rate)
-
-
 def _listed_law(cases: Sequence[_Case], studied: Studied) -> tuple[Law, Ints]:
     """Compute the law of each case over all models, and its choice without noise."""
     space = studied.space
@@ -220,7 +221,9 @@ def _listed_law(cases: Sequence[_Case], studied: Studied) -> tuple[Law, Ints]:
     for s, case in enumerate(bar(cases, unit=" settings", shown=studied.progress)):
         totals = case.contest.totals(scores[case.problem.rho], models, space)
         chosen[s] = int(totals.argmin())
-        chances[:, s] = selection_probabilities(totals, case.rate, case.mechanism)
+        width, mechanism = case.contest.score_range.width, case.plan.mechanism
+        rate = effective_t(case.plan.eps_each, width, mechanism)
+        chances[:, s] = selection_probabilities(totals, rate, mechanism)
     bic, fit = bic_choice(space.columns(models), studied.design, studied.moments)
     return Law(models, chances, fits, bic, fit), chosen
 
@@ -231,9 +234,11 @@ def _drawn_law(cases: Sequence[_Case], studied: Studied) -> tuple[Law, Ints]:
     found: list[list[Outcome]] = []
     best: list[Outcome] = []
     for case in bar(cases, unit=" settings", shown=studied.progress):
-        bits, tree = Bits(rng), case.tree(space, case.rate, case.mechanism)
+        bits, tree = Bits(rng), case.tree(space, case.plan)
         found.append([(tree.draw(bits).units,) for _ in range(studied.draws)])
-        best.append((case.tree(space, _NOISELESS, "permute-and-flip").draw(bits).units,))
+        eps = _NOISELESS * case.contest.score_range.width
+        sure = replace(case.plan, mechanism="permute-and-flip", eps_each=eps)
+        best.append((case.tree(space, sure).draw(bits).units,))
     bic = (studied.best_by_bic(),)
     distinct, sets, shares = studied.tallied(found, bic, best)
     models, at = sets[:, 0], distinct.index(bic)
@@ -264,23 +269,31 @@ def _fits(
 # ---- looks ---------------------------------------------------------------------------------------
 
 
-def study_looks(studied: Studied, ways: Sequence[ByLooks]) -> AdaptiveStudy:
-    """Make the looks of each setting again and again, and choose from each.
+def study_looks(
+    requests: Sequence[SelectionRequest], reader: Reader, known: Schema, **drawn: Any
+) -> AdaptiveStudy:
+    """Make the looks of each request again and again, and choose from each; as `study_paper`.
 
     The rows can be read again: three or four passes a draw.
     """
+    ways = [ByLooks.of(request, (reader, known)) for request in requests]
+    design = ways[0].context.trial
+    for way in ways:
+        way.refuses(reader.source.rows)
+    space, (moments,) = space_of(requests[0], design), read_moments(reader, design)
+    studied = Studied(request=requests[0], design=design, space=space, moments=moments, **drawn)
     drawing = bar(total=len(ways) * studied.draws, unit=" draws", shown=studied.progress)
-    drawn, keys = [list[Outcome]() for _ in ways], []
+    found, keys = [list[Outcome]() for _ in ways], []
     for place, way in enumerate(ways):
         rng, budget = np.random.default_rng([studied.seed, place]), way.request.budget
         keys.append((float(budget.eps), float(budget.delta), way.plan().mechanism))
         for _ in range(studied.draws):
-            drawn[place].append(_choose(way, studied.space, rng))
+            found[place].append(_choose(way, space, rng))
             drawing.update()
     drawing.close()
     units = studied.best_by_bic()
     bic: Outcome = (units, units, ())
-    distinct, outcomes, shares = studied.tallied(drawn, bic)
+    distinct, outcomes, shares = studied.tallied(found, bic)
     fits, at = studied.rsquared(outcomes[:, 1]), distinct.index(bic)
     law = Law(outcomes, shares, fits[:, None], at, float(fits[at]), studied.draws)
     return AdaptiveStudy(**studied.facts, settings=tuple(map(Setting, keys)), law=law)
@@ -412,21 +425,8 @@ def _selection_study(asked: Arguments) -> Any:
         raise ArgumentError(
             f"a study buys no bounds: declare those of {', '.join(unbounded)} in the schema."
         )
-    if not looks:
-        prepared = [run.prepare(request, known, reader) for request in requests]
-        design = design_of(first, known)
-        space = space_of(first, design)
-        is_listed(requests, space)
-        moments = run.read_rows(first, design, reader).selecting
-        paper = Studied(request=first, design=design, space=space, moments=moments, **drawn)
-        return study_paper(paper, requests, prepared)
-    settled = [ByLooks.of(request, (reader, known)) for request in requests]
-    design = settled[0].context.trial
-    for way in settled:
-        way.refuses(reader.source.rows)
-    space, (moments,) = space_of(first, design), read_moments(reader, design)
-    studied = Studied(request=first, design=design, space=space, moments=moments, **drawn)
-    return study_looks(studied, settled)
+    study = study_looks if looks else study_paper
+    return study(requests, reader, known, **drawn)
 
 
 @answered_by(_selection_study)

@@ -47,7 +47,7 @@ from dpreg.arrays import Bools, Floats, Ints
 from dpreg.errors import ArgumentError
 from dpreg.options import Amount, Amounts, Texts
 from dpreg.planning.facts import sized
-from dpreg.planning.pages import Columns, columns, grid, plain, words
+from dpreg.planning.pages import Columns, columns, grid, laid_out, plain, words
 from dpreg.privacy.budget import exact
 from dpreg.privacy.mechanisms.choice import MECHANISMS
 from dpreg.privacy.protection import NEIGHBORS
@@ -62,7 +62,7 @@ from dpreg.request import (
     optional,
     truth,
 )
-from dpreg.results.summary import Facts, Paragraph, Printed, Summary
+from dpreg.results.summary import Paragraph, Printed, Summary
 from dpreg.running import bar
 from dpreg.selection.probabilities import panels, useless_term_penalty
 from dpreg.selection.scoring import candidates as constrained
@@ -439,18 +439,13 @@ class SimulationStudy(Printed):
         """Return the printable page of the study."""
         design, frame = self.design, self.best.reset_index()
         varied = self._varied or ["n"]
-        models = 2 ** len(design.beta) - (not design.empty)
-        facts = Facts(
-            (
-                ("Data sets", str(design.datasets)),
-                ("Models", str(models)),
-                ("Error sd", f"{design.sigma:g}"),
-            ),
-            (
-                ("Settings", f"{len(self.proportions):,}"),
-                ("Penalties/n", f"{min(design.penalty):g} to {max(design.penalty):g}"),
-                ("Probabilities", "exact per data set"),
-            ),
+        facts = laid_out(
+            "simulation",
+            design=design,
+            models=2 ** len(design.beta) - (not design.empty),
+            settings=len(self.proportions),
+            least=min(design.penalty),
+            most=max(design.penalty),
         )
         sides = "".join("l" if isinstance(frame[key].iloc[0], str) else "r" for key in varied)
         keys: Columns = {key: (key, plain) for key in varied}

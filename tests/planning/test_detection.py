@@ -1,5 +1,6 @@
 """Predicted chances against the exact laws, and against data sets simulated through dpreg."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -9,7 +10,7 @@ from oracles.bounds import score_range
 
 from dpreg.moments import accumulate
 from dpreg.planning import plan
-from dpreg.planning.chances import Effects, detect
+from dpreg.planning.chances import Paper
 from dpreg.privacy.mechanisms.choice import effective_t
 from dpreg.selection.probabilities import (
     expected_useless_units,
@@ -20,6 +21,21 @@ from dpreg.selection.scoring.problem import Problem
 
 ROWS = 1e9  # so many that the columns' own dimensions do not count
 MECHANISMS = ("permute-and-flip", "exponential", "laplace")
+
+
+def _paper(strength, useless, sigma2, *, mechanism, psi, rows=ROWS, rate=1.0):
+    """Return a selection among terms of one column each."""
+    return Paper(
+        strength=np.array(strength),
+        columns=np.ones(len(strength), np.int64),
+        useless=np.ones(useless, np.int64),
+        sigma2=sigma2,
+        rows=rows,
+        eps=rate,
+        rate=rate,
+        charges=(0.0, psi),
+        mechanism=mechanism,
+    )
 
 
 def _subsets(q):
@@ -35,15 +51,11 @@ def _subsets(q):
 def test_with_no_sampling_error_it_is_the_exact_law(mechanism, useless, gains):
     """Scores t S = -gain for effects, + charge for useless terms: independent, all listed here."""
     charge = 2.0
-    effects = Effects(
-        strength=np.maximum(np.array(gains) + charge, 0.0) / ROWS,
-        columns=np.ones(len(gains), dtype=np.int64),
-        useless=np.ones(useless, dtype=np.int64),
-        sigma2=1e-12,
-    )
-    found = detect(effects, rows=ROWS, rate=1.0, phi=0.0, psi=charge, mechanism=mechanism)
+    strength = np.maximum(np.array(gains) + charge, 0.0) / ROWS
+    paper = _paper(strength, useless, 1e-12, mechanism=mechanism, psi=charge)
+    found = paper.detect()
     held = _subsets(len(gains) + useless)
-    price = np.r_[charge - ROWS * effects.strength, np.full(useless, charge)]
+    price = np.r_[charge - ROWS * strength, np.full(useless, charge)]
     scores = np.round((held @ price) * 2**40).astype(np.int64)
     law = selection_probabilities(scores, Fraction(1, 2**40), mechanism)
     m = len(gains)
@@ -59,18 +71,15 @@ def test_with_no_sampling_error_it_is_the_exact_law(mechanism, useless, gains):
 @pytest.mark.parametrize("q", [5, 40, 300])
 def test_useless_terms_are_as_many_as_the_penalty_allows(mechanism, q):
     x = float(useless_term_penalty(q, Fraction(1, 5), Fraction(1), mechanism))
-    effects = Effects(np.array([1e4 / ROWS]), np.ones(1, np.int64), np.ones(q, np.int64), 1e-12)
-    found = detect(effects, rows=ROWS, rate=1.0, phi=0.0, psi=x, mechanism=mechanism)
+    found = _paper([1e4 / ROWS], q, 1e-12, mechanism=mechanism, psi=x).detect()
     assert found.useless == pytest.approx(expected_useless_units(x, q, mechanism), abs=2e-3)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_chances_grow_with_rows_and_with_eps(mechanism):
-    effects = Effects(np.array([0.01, 0.02]), np.ones(2, np.int64), np.ones(3, np.int64), 0.04)
-    grown = [
-        detect(effects, rows=n, rate=0.1, phi=0, psi=20, mechanism=mechanism).all
-        for n in (100, 1000, 3000, 10_000, 100_000)
-    ]
+    paper = _paper([0.01, 0.02], 3, 0.04, mechanism=mechanism, psi=20.0, rate=0.1)
+    sizes = (100, 1000, 3000, 10_000, 100_000)
+    grown = [replace(paper, rows=n).detect().all for n in sizes]
     assert grown == sorted(grown)
     assert grown[-1] > 0.99
 
@@ -79,10 +88,7 @@ def test_chances_grow_with_rows_and_with_eps(mechanism):
 def test_the_bound_holds(mechanism):
     """P(j out) <= exp(-t (D_j - c_j)), the sampling error left out."""
     for gain in (0.5, 1.0, 3.0, 6.0):
-        effects = Effects(
-            np.array([gain + 2, 5.0]), np.ones(2, np.int64), np.ones(4, np.int64), 1e-12
-        )
-        found = detect(effects, rows=ROWS, rate=1.0, phi=0.0, psi=2.0, mechanism=mechanism)
+        found = _paper([gain + 2, 5.0], 4, 1e-12, mechanism=mechanism, psi=2.0).detect()
         assert 1 - found.each[0] <= np.exp(-gain) + 1e-9
 
 

@@ -102,12 +102,12 @@ def test_user_units_are_scaled_by_the_schema(area):
     assert stated.names == ("county", "bsqft")
     assert stated.scaled == pytest.approx(((170 + 240) / 400, 0.11 * 1500 / 400))
     assert stated.models == 256
-    assert found.paper.effects.columns.tolist() == [6, 1]
-    assert found.paper.effects.useless.tolist() == [1] * 6
+    assert found.paper.columns.tolist() == [6, 1]
+    assert found.paper.useless.tolist() == [1] * 6
     level = (1 / 7) * (6 / 7)
     wanted = [(170**2 + 240**2) / 400**2 * level, (0.11 * 1500 / 400) ** 2 / 3]
-    np.testing.assert_allclose(found.paper.effects.strength, wanted)
-    assert found.paper.effects.sigma2 == pytest.approx((150 / 400) ** 2)
+    np.testing.assert_allclose(found.paper.strength, wanted)
+    assert found.paper.sigma2 == pytest.approx((150 / 400) ** 2)
 
 
 def test_sd_given_the_rest_is_in_the_columns_units(area):
