@@ -146,15 +146,19 @@ class Vectors(Protocol):
     def size(self) -> int:
         """D, the cells of a row vector."""
 
-    @property
-    def layout(self) -> Layout:
-        """Which columns are given by codes, and where the moments lie in a pass's vector."""
-
     def block(self, chunk: Chunk, /) -> Floats:
         """Make the vectors of some rows, (rows, D), each from its own row alone, in [-1, 1].
 
         The array is fresh: who asked for it may write to it.
         """
+
+
+class CodedVectors(Vectors, Protocol):
+    """Vectors that may leave wide factors as codes: the same moments, sooner."""
+
+    @property
+    def layout(self) -> Layout:
+        """Which columns are given by codes, and where the moments lie in a pass's vector."""
 
     def coded(self, chunk: Chunk, /) -> CodedRows:
         """Make rows that `to_grid` makes the same of as of `block`'s. The arrays are fresh."""
@@ -314,7 +318,7 @@ class Sums:
             first = np.zeros(rows, dtype=np.int64) if labels is None else labels
             self._add_groups(coded, first)
 
-    def vectors(self) -> list[NDArray[Any]]:
+    def vectors(self) -> list[Integers]:
         """Return the vector of each set, as `Layout` lays it out."""
         sums = [*self._partial]
         if self._total is not None:

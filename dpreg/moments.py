@@ -18,7 +18,14 @@ import numpy as np
 
 from dpreg.arrays import MOMENT_BITS, Floats, Ints, to_grid
 from dpreg.errors import ArgumentError
-from dpreg.grouped import BLOCK_ROWS, CodedRows, GroupedCells, Sums, Vectors, plain_layout
+from dpreg.grouped import (
+    BLOCK_ROWS,
+    CodedRows,
+    CodedVectors,
+    GroupedCells,
+    Sums,
+    plain_layout,
+)
 from dpreg.privacy.budget import ALL_ROWS
 from dpreg.privacy.mechanisms.coins import Coins, groups_of_coins
 from dpreg.sources import Chunk, Integers
@@ -83,7 +90,7 @@ class _MomentTally:
     of all groups as one vector. With `by_person` rows come with their person's coin and use that.
     """
 
-    vectors: Vectors
+    vectors: CodedVectors
     coins: Coins | None
     by_person: bool
 
@@ -115,7 +122,7 @@ class _MomentTally:
 
 def read_moments(
     reader: Reader,
-    vectors: Vectors,
+    vectors: CodedVectors,
     coins: Coins | None = None,
     names: Sequence[str] = (ALL_ROWS,),
 ) -> tuple[Moments, ...]:
@@ -124,7 +131,7 @@ def read_moments(
     Parameters
     ----------
     reader : Reader
-    vectors : Vectors
+    vectors : CodedVectors
     coins : Coins, optional
         None puts all rows into one group.
     names : sequence of str
@@ -138,12 +145,13 @@ def read_moments(
     tally = _MomentTally(vectors, coins, reader.persons is not None)
     vector = reader.total(vectors.types, tally, "moments", positions=ordered)
     layout = vectors.layout
-    parts = vector.reshape(-1, 1 + layout.length)
-    reader.learn(int(parts[:, 0].sum()))
-    return tuple(
+    parts: Iterable[Integers] = vector.reshape(-1, 1 + layout.length)
+    found = tuple(
         Moments(int(part[0]), GroupedCells(layout, part[1:]), name)
         for part, name in zip(parts, cycle(names), strict=False)
     )
+    reader.learn(sum(part.rows for part in found))
+    return found
 
 
 def accumulate(blocks: Iterable[Floats], D: int) -> Moments:

@@ -34,7 +34,7 @@ Kinds are not public
       (`dpreg.api.aggregate`).
 
 What a kind may still do
-    Refuse, before anything is charged or read: `check_columns` stops a call that uses a column of
+    Refuse, before anything is charged or read: `Source.check` stops a call that uses a column of
     text, labels or dates which nobody declared, so that no budget is burned on a column of missing
     cells. The cost of that courtesy: whether the call is refused tells the curator what the
     container says of the column. Where the container inferred it, that is a fact about the rows; it
@@ -50,7 +50,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -180,14 +180,54 @@ class Source(ABC):
         Raises
         ------
         DataError
-            As `check_columns` says, before a row is read; or because the engine failed.
+            As `check` says, before a row is read; or because the engine failed.
         """
 
-    def _check(self, columns: Columns) -> None:
-        """Refuse, from public facts, columns that cannot be read as declared."""
+    def check(self, columns: Columns) -> None:
+        """Refuse, before a row is read, a pass over columns that cannot be read as declared.
+
+        Raises
+        ------
+        DataError
+            If a column is absent or its name repeated, or holds a NUL; or if it is `Unbounded`,
+            that is undeclared, and its kind is text, labels, dates, or nothing that is read; or if
+            it is to name persons, and its kind is dates or nothing that is read.
+        ArgumentError
+            If there is no column.
+
+        Notes
+        -----
+        A *declared* column is read cell by cell whatever its kind: dates in a column of numbers are
+        missing cells. To refuse the kind would tell of the rows wherever it was inferred from them:
+        a list of dates is a column of dates until one row of it is a number.
+        """
         if not columns:
             raise ArgumentError("a pass over the rows must read at least one column")
-        check_columns(self, columns)
+        for name, declared in columns.items():
+            if "\0" in name:  # names of dpreg's own, such as that of persons' coins, begin so
+                raise DataError(f"column {name!r} has a NUL character in its name: rename it")
+            if not isinstance(declared, ColumnType):
+                raise ArgumentError(f"column {name!r} is to be read as no known type of column")
+            kind = self.kind(name)
+            if isinstance(declared, PersonId) and kind in ("datetime", "other"):
+                raise DataError(
+                    f"person={name!r} holds neither numbers nor text: name a column of ids that are"
+                )
+            if not isinstance(declared, Unbounded):
+                continue
+            if kind == "datetime":
+                raise DataError(
+                    f"column {name!r} holds dates or times: make a number of it (days since a "
+                    "fixed date, say), or leave it out"
+                )
+            if kind == "other":
+                raise DataError(f"column {name!r} holds neither numbers nor labels: leave it out")
+            if kind in ("string", "category"):
+                raise DataError(
+                    f"column {name!r} holds text or labels and the schema "
+                    f'does not declare it: add {name!r}: ["level", ...] to the schema, or '
+                    f"{name!r}: (lowest, highest) if it denotes numbers"
+                )
 
     def __repr__(self) -> str:
         """Show names and kinds, and nothing of the rows, not even how many."""
@@ -204,49 +244,6 @@ class Source(ABC):
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         """Refuse to be pickled or copied."""
         raise DataError("a source holds confidential rows and is not pickled: pickle the results")
-
-
-def check_columns(source: Source, columns: Columns) -> None:
-    """Refuse, before a row is read, a table that cannot be read as declared.
-
-    Raises
-    ------
-    DataError
-        If a column is absent or its name repeated, or holds a NUL; or if it is `Unbounded`, that is
-        undeclared, and its kind is text, labels, dates, or nothing that is read; or if it is to
-        name persons, and its kind is dates or nothing that is read.
-
-    Notes
-    -----
-    A *declared* column is read cell by cell whatever its kind: dates in a column of numbers are
-    missing cells. To refuse the kind would tell of the rows wherever it was inferred from them: a
-    list of dates is a column of dates until one row of it is a number.
-    """
-    for name, declared in columns.items():
-        if "\0" in name:  # names of dpreg's own, such as that of persons' coins, begin so
-            raise DataError(f"column {name!r} has a NUL character in its name: rename it")
-        if not isinstance(declared, ColumnType):
-            raise ArgumentError(f"column {name!r} is to be read as no known type of column")
-        kind = source.kind(name)
-        if isinstance(declared, PersonId) and kind in ("datetime", "other"):
-            raise DataError(
-                f"person={name!r} holds neither numbers nor text: name a column of ids that are"
-            )
-        if not isinstance(declared, Unbounded):
-            continue
-        if kind == "datetime":
-            raise DataError(
-                f"column {name!r} holds dates or times: make a number of it (days since a fixed "
-                "date, say), or leave it out"
-            )
-        if kind == "other":
-            raise DataError(f"column {name!r} holds neither numbers nor labels: leave it out")
-        if kind in ("string", "category"):
-            raise DataError(
-                f"column {name!r} holds text or labels and the schema "
-                f'does not declare it: add {name!r}: ["level", ...] to the schema, or '
-                f"{name!r}: (lowest, highest) if it denotes numbers"
-            )
 
 
 def find_column(names: Iterable[str], name: str) -> int:
@@ -403,79 +400,61 @@ class LocalSource(Source):
         Raises
         ------
         DataError
-            As `check_columns` says; before a row is read.
+            As `check` says; before a row is read.
         """
-        return (chunk for _, chunk in self._queue(columns, size, advance))
+        if size < 1:
+            raise ArgumentError("size, the number of rows in a chunk, must be a positive integer")
+        self.check(columns)
+        return (piece.chunk() for _, piece in _placed(self._pieces(columns, size), advance))
 
     def total(
         self, columns: Columns, tally: Tally, *, positions: bool = False, advance: Advance = None
     ) -> Integers:
-        """Make one pass, in several threads where there are chunks for them; see `Source.total`."""
-        queue = self._queue(columns, rows_of(len(columns)), advance)
-        running = threads(_MOST_THREADS)
-        if running == 1 or queue.is_short():
-            return added([tallied(tally, queue)])
+        """Make one pass, in several threads where there are chunks for them; see `Source.total`.
+
+        Each thread takes the next piece, and turns it into a chunk by itself. Taking is what reads
+        a file, one piece at a time under a lock; turning into a chunk, and all that a tally does
+        with it, runs side by side.
+        """
+        self.check(columns)
+        pieces = _placed(self._pieces(columns, rows_of(len(columns))), advance)
+        running, lock = threads(_MOST_THREADS), threading.Lock()
+        ahead = list(islice(pieces, _THREADED_PIECES if running > 1 else 0))
+        restore_interrupts()  # who makes the pieces may have imported Polars only now
+        queue = chain(ahead, pieces)
+        if len(ahead) < _THREADED_PIECES:
+            return added([tallied(tally, ((start, piece.read()) for start, piece in queue))])
+
+        def taken() -> Iterator[tuple[int, Chunk]]:
+            while True:
+                with lock:
+                    found = next(queue, None)
+                if found is None:
+                    return
+                yield found[0], found[1].read()
+
         with ThreadPoolExecutor(running) as pool:
             try:
-                return added(pool.map(lambda _: tallied(tally, queue), range(running)))
+                return added(pool.map(lambda _: tallied(tally, taken()), range(running)))
             except BaseException:
-                queue.close()
+                with lock:
+                    pieces.close()  # the other threads find nothing more
                 raise
 
-    def _queue(self, columns: Columns, size: int, advance: Advance) -> _Queue:
-        if size < 1:
-            raise ArgumentError("size, the number of rows in a chunk, must be a positive integer")
-        self._check(columns)
-        return _Queue(self._pieces(columns, size), advance)
+
+def _placed(pieces: Iterator[Piece], advance: Advance) -> Generator[tuple[int, Piece]]:
+    """Give each piece with the place of its first row; tell of the parts that are behind."""
+    start = part = 0
+    for piece in pieces:
+        if advance is not None and piece.part > part:
+            advance(piece.part - part)
+        yield start, piece
+        start, part = start + piece.rows, piece.part
+    if advance is not None and start:
+        advance(1)
 
 
 def rows_of(columns: int) -> int:
     """Return the rows of a chunk: of many columns it has fewer, and takes no more memory."""
     rows = _MOST_CELLS // max(columns, 1) // _BLOCK_ROWS * _BLOCK_ROWS
     return max(_LEAST_ROWS, min(CHUNK_ROWS, rows))
-
-
-class _Queue:
-    """Pieces for several threads: each takes the next one, and turns it into a chunk by itself.
-
-    Taking is what reads a file, one piece at a time under a lock; turning into a chunk, and all
-    that a tally does with it, runs side by side. Who makes the pieces may import Polars only now,
-    so Python's handling of Ctrl-C is put back once they have begun to come.
-    """
-
-    def __init__(self, pieces: Iterator[Piece], advance: Advance) -> None:
-        self._pieces = pieces
-        self._advance = advance
-        self._lock = threading.Lock()
-        self._start = 0
-        self._part = 0
-
-    def is_short(self) -> bool:
-        """Look whether only a few pieces are left."""
-        ahead = list(islice(self._pieces, _THREADED_PIECES))
-        restore_interrupts()
-        self._pieces = chain(ahead, self._pieces)
-        return len(ahead) < _THREADED_PIECES
-
-    def close(self) -> None:
-        """Hand out nothing more."""
-        with self._lock:
-            self._pieces = iter(())
-
-    def __iter__(self) -> Iterator[tuple[int, Chunk]]:
-        while True:
-            with self._lock:
-                piece = next(self._pieces, None)
-                if piece is None:
-                    if self._start:
-                        self._tell(self._part + 1)
-                    self._start = 0
-                    return
-                start, self._start = self._start, self._start + piece.rows
-                self._tell(piece.part)
-            yield start, piece.chunk()
-
-    def _tell(self, part: int) -> None:
-        if self._advance is not None and part > self._part:
-            self._advance(part - self._part)
-        self._part = max(part, self._part)

@@ -143,7 +143,7 @@ class ClusterSource(Source):
 
         How far it has come, the engine's own pages show.
         """
-        self._check(columns)
+        self.check(columns)
         work = PartitionTally(dict(columns), tally)
         vector = shielded(self.engine, lambda: self._total(work, positions))
         if advance is not None and self.parts is not None:
@@ -156,7 +156,7 @@ class ClusterSource(Source):
         Nothing is computed yet.
         """
         read = persons.read_with(columns)
-        self._check(read)
+        self.check(read)
         return SpreadSource(
             self._together(Sending(read, tuple(columns), persons)), columns, persons
         )
