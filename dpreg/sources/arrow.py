@@ -117,7 +117,7 @@ class StreamSource(LocalSource):
         self.names = tuple(schema.names)
         self.rows = rows
         self.parts = None if rows is None else -(-rows // PART_ROWS)
-        self.rereadable, self.keeps_order = rereadable, ordered
+        self.rereadable = rereadable
         self.fleeting = not (rereadable and ordered)
         self._name, self._schema, self._opened, self._counted = name, schema, opened, counted
         self._reader = batch_reader if mixed else self._promised

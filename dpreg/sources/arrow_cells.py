@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpreg.arrays import Floats, Ints
 from dpreg.cells import Kind
-from dpreg.columns import Boolean, Categorical, Columns, ColumnType, Numeric, PersonId, Unbounded
+from dpreg.columns import Boolean, Categorical, Columns, ColumnType, PersonId, Unbounded
 from dpreg.errors import ArgumentError
 from dpreg.sources.base import Chunk
 from dpreg.sources.numpy_cells import Meaning, Values, meaning_of
@@ -206,14 +206,11 @@ def _address(array: Any) -> tuple[object, ...]:
 
 def _text_reader(how: ColumnType, meaning: Meaning) -> ArrayReader:
     match how:
-        case Numeric() | Unbounded():
-            return _numbers_of_text
         case Boolean() | PersonId():
             return lambda array: _each_text_once(array, meaning)
         case Categorical(levels) if isinstance(levels[0], str):
             return _levels_of_text(levels)
-        case Categorical():
-            return lambda array: meaning.numbers(_numbers_of_text(array))
+    return lambda array: meaning.numbers(_numbers_of_text(array))
 
 
 def _levels_of_text(levels: tuple[Any, ...]) -> ArrayReader:
@@ -235,21 +232,14 @@ def _numbers_of_text(array: Any) -> Floats:
     Python refuses ("nan(1)"); it refuses a whole array for one cell. Blanks around a number, which
     it does not allow, and the usual words for a missing cell, are taken away for a second trial.
     """
-    for prepared in (_as_it_is, _tidied):
+    bare = array
+    for _ in range(2):
         try:
-            return _floats(prepared(array).cast(_FLOAT))
+            return _floats(bare.cast(_FLOAT))
         except pa.ArrowInvalid:
-            continue
+            bare = compute.ascii_trim(array, " \t")
+            bare = compute.if_else(compute.is_in(bare, _NO_NUMBERS), pa.scalar(None, _TEXT), bare)
     return _each_text_once(array, _NUMBERS)
-
-
-def _as_it_is(array: Any) -> Any:
-    return array
-
-
-def _tidied(array: Any) -> Any:
-    bare = compute.ascii_trim(array, " \t")
-    return compute.if_else(compute.is_in(bare, _NO_NUMBERS), pa.scalar(None, _TEXT), bare)
 
 
 def _each_text_once(array: Any, meaning: Meaning) -> Values:

@@ -259,13 +259,14 @@ def find_column(names: Iterable[str], name: str) -> int:
     return known.index(name)
 
 
-def tallied(tally: Tally, chunks: Iterable[tuple[int, Chunk]]) -> Integers:
-    """Call a tally with NumPy's numerical warnings off: one could tell of a row.
+def tallied(tally: Tally, pieces: Iterable[tuple[int, Piece]]) -> Integers:
+    """Turn pieces into chunks and tally them, with NumPy's numerical warnings off.
 
-    A call turns them off for itself, but threads and other processes do not take over its state.
+    One could tell of a row. A call turns them off for itself, but threads and other processes do
+    not take over its state.
     """
     with np.errstate(all="ignore"):
-        return tally(chunks)
+        return tally((start, piece.read()) for start, piece in pieces)
 
 
 def added(vectors: Iterable[Integers]) -> Integers:
@@ -350,15 +351,12 @@ class LocalSource(Source):
     ----------
     hold : bool
         Whether a call that makes several passes may keep the rows (`dpreg.sources.kept`).
-    keeps_order : bool
-        Whether every pass gives the rows in the same order: not what runs a query again.
     fleeting : bool
         Whether another pass would parse text, run a query or a function again, or find nothing.
         Several passes then go over rows that the first one kept.
     """
 
     hold: bool = True
-    keeps_order: bool = True
     fleeting: bool = False
 
     def count(self) -> int:
@@ -405,7 +403,7 @@ class LocalSource(Source):
         if size < 1:
             raise ArgumentError("size, the number of rows in a chunk, must be a positive integer")
         self.check(columns)
-        return (piece.chunk() for _, piece in _placed(self._pieces(columns, size), advance))
+        return (piece.chunk() for _, piece in placed(self._pieces(columns, size), advance))
 
     def total(
         self, columns: Columns, tally: Tally, *, positions: bool = False, advance: Advance = None
@@ -417,21 +415,21 @@ class LocalSource(Source):
         with it, runs side by side.
         """
         self.check(columns)
-        pieces = _placed(self._pieces(columns, rows_of(len(columns))), advance)
+        pieces = placed(self._pieces(columns, rows_of(len(columns))), advance)
         running, lock = threads(_MOST_THREADS), threading.Lock()
         ahead = list(islice(pieces, _THREADED_PIECES if running > 1 else 0))
         restore_interrupts()  # who makes the pieces may have imported Polars only now
         queue = chain(ahead, pieces)
         if len(ahead) < _THREADED_PIECES:
-            return added([tallied(tally, ((start, piece.read()) for start, piece in queue))])
+            return added([tallied(tally, queue)])
 
-        def taken() -> Iterator[tuple[int, Chunk]]:
+        def taken() -> Iterator[tuple[int, Piece]]:
             while True:
                 with lock:
                     found = next(queue, None)
                 if found is None:
                     return
-                yield found[0], found[1].read()
+                yield found
 
         with ThreadPoolExecutor(running) as pool:
             try:
@@ -442,15 +440,17 @@ class LocalSource(Source):
                 raise
 
 
-def _placed(pieces: Iterator[Piece], advance: Advance) -> Generator[tuple[int, Piece]]:
+def placed(
+    pieces: Iterable[Piece], advance: Advance = None, start: int = 0
+) -> Generator[tuple[int, Piece]]:
     """Give each piece with the place of its first row; tell of the parts that are behind."""
-    start = part = 0
+    rows = part = 0
     for piece in pieces:
         if advance is not None and piece.part > part:
             advance(piece.part - part)
-        yield start, piece
-        start, part = start + piece.rows, piece.part
-    if advance is not None and start:
+        yield start + rows, piece
+        rows, part = rows + piece.rows, piece.part
+    if advance is not None and rows:
         advance(1)
 
 

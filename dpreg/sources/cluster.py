@@ -25,8 +25,9 @@ Tested in `tests/sources/test_cluster.py`, `tests/sources/test_persons.py`,
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from typing import ClassVar, Final, TypeVar
 
@@ -44,7 +45,6 @@ from dpreg.sources.base import (
     Source,
     Tally,
     find_column,
-    tallied,
 )
 from dpreg.sources.kept import KeptSource
 from dpreg.sources.persons import PERSON, Persons, keep, matrix_of
@@ -101,30 +101,6 @@ def check_versions(engine: str, ask: Callable[[], Iterable[str]]) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionTally:
-    """What a worker does with the rows of one partition.
-
-    Attributes
-    ----------
-    columns : dict of str to ColumnType
-    tally : Tally
-    """
-
-    columns: dict[str, ColumnType]
-    tally: Tally
-
-    def of(self, chunks: Iterable[Chunk], start: int = 0) -> Integers:
-        """Return the tally of chunks, the first row of which is in place `start`."""
-        return tallied(self.tally, _placed(chunks, start))
-
-
-def _placed(chunks: Iterable[Chunk], start: int) -> Iterator[tuple[int, Chunk]]:
-    for chunk in chunks:
-        yield start, chunk
-        start += len(next(iter(chunk.values())))
-
-
 class ClusterSource(Source):
     """A source whose rows are where an engine keeps them. See `Source` for what it promises."""
 
@@ -144,8 +120,7 @@ class ClusterSource(Source):
         How far it has come, the engine's own pages show.
         """
         self.check(columns)
-        work = PartitionTally(dict(columns), tally)
-        vector = shielded(self.engine, lambda: self._total(work, positions))
+        vector = shielded(self.engine, lambda: self._total(dict(columns), tally, positions))
         if advance is not None and self.parts is not None:
             advance(self.parts)
         return tally(()) if vector is None else vector
@@ -170,8 +145,8 @@ class ClusterSource(Source):
         """Count the rows."""
 
     @abstractmethod
-    def _total(self, work: PartitionTally, positions: bool) -> Integers | None:
-        """Add what `work` makes of each partition; None where there is none with a row."""
+    def _total(self, columns: Columns, tally: Tally, positions: bool) -> Integers | None:
+        """Add what `tally` makes of each partition; None where there is none with a row."""
 
 
 # ---- rows of persons -----------------------------------------------------------------------------
@@ -217,20 +192,18 @@ def _received(chunk: Chunk) -> Floats:
     return np.column_stack([*(half.view(np.float64) for half in ids), *one_nan])
 
 
-@dataclass(frozen=True, slots=True)
-class _KeptTally:
-    """A tally of what is kept of a partition's rows, which come as they were sent."""
-
-    tally: Tally
-    columns: dict[str, ColumnType]
-    every: dict[str, ColumnType]
-    persons: Persons
-
-    def __call__(self, chunks: Iterable[tuple[int, Chunk]]) -> Integers:
-        parts = [_received(chunk) for _, chunk in chunks]
-        rows = np.concatenate([*parts, np.empty((0, len(HASH) - 1 + len(self.every)))])
-        kept = KeptSource([keep(rows, self.persons.rows, self.persons.key)], self.every)
-        return self.tally((0, piece.chunk()) for piece in kept._pieces(self.columns, CHUNK_ROWS))
+def _tally_kept(
+    tally: Tally,
+    columns: Columns,
+    every: Columns,
+    persons: Persons,
+    chunks: Iterable[tuple[int, Chunk]],
+) -> Integers:
+    """Tally what is kept of a partition's rows, which come as they were sent."""
+    parts = [_received(chunk) for _, chunk in chunks]
+    rows = np.concatenate([*parts, np.empty((0, len(HASH) - 1 + len(every)))])
+    kept = KeptSource([keep(rows, persons.rows, persons.key)], every)
+    return tally((0, piece.read()) for piece in kept._pieces(columns, CHUNK_ROWS))
 
 
 class SpreadSource(Source):
@@ -272,7 +245,7 @@ class SpreadSource(Source):
     ) -> Integers:
         """Make one pass where the rows are; see `Source.total`. No row has a place."""
         assert not positions
-        work = _KeptTally(tally, dict(columns), self._columns, self._persons)
+        work = partial(_tally_kept, tally, dict(columns), self._columns, self._persons)
         return self._sent.total(dict.fromkeys(self._sent.names, Unbounded()), work, advance=advance)
 
 

@@ -5,7 +5,7 @@ once. So where a call makes several passes over such a table, its first pass kee
 (`HeldSource`): the cells of the columns that the call uses, 8 bytes a number and 4 a label.
 
 Where rows are those of persons (`dpreg.sources.persons`), a table that this process reads is gone
-through once: its rows are brought together by person (`Spool`), those to be kept are chosen, and
+through once: its rows are brought together by person, those to be kept are chosen, and
 these stay until the call ends (`KeptSource`), 8 bytes a cell. Later passes read them and not the
 table; so a stream that can be read once will do. On a cluster every pass reads the table, brings
 each person's rows together, and tallies what is kept (`dpreg.sources.cluster`).
@@ -49,7 +49,7 @@ import math
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -111,7 +111,7 @@ class File:
 
         def write() -> None:
             self._file.seek(filed.start)
-            left = _bytes_of(np.ascontiguousarray(cells))
+            left = np.ascontiguousarray(cells).reshape(-1).view(np.uint8).data
             while left:
                 left = left[self._file.write(left) :]
 
@@ -121,21 +121,16 @@ class File:
 
     def read(self, start: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         """Read an array."""
-        cells = np.empty(shape, dtype)
 
-        def read() -> None:
+        def read() -> NDArray[Any]:
             self._file.seek(start)
-            left = _bytes_of(cells)
-            while left:
-                found = self._file.readinto(left)
-                if not found:
-                    raise OSError
-                left = left[found:]
+            cells = np.fromfile(self._file, dtype, math.prod(shape))
+            if cells.size < math.prod(shape):
+                raise OSError
+            return cells.reshape(shape)
 
-        if cells.nbytes:
-            with self._lock:  # two passes may be under way
-                guarded(read, _FAILED)
-        return cells
+        with self._lock:  # two passes may be under way
+            return guarded(read, _FAILED)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -154,10 +149,6 @@ class _Filed:
 
 
 _Kept: TypeAlias = NDArray[Any] | _Filed
-
-
-def _bytes_of(cells: NDArray[Any]) -> memoryview:
-    return cells.reshape(-1).view(np.uint8).data
 
 
 class HeldSource(LocalSource):
@@ -192,20 +183,17 @@ class HeldSource(LocalSource):
         return int(self.total(self._columns, _count, advance=advance)[0])
 
     def _pieces(self, columns: Columns, size: int) -> Iterator[Piece]:
-        if self._kept is None:
-            yield from self._first(columns, min(size, rows_of(len(self._columns))))
-            return
-        for piece, cells in self._kept:
-            for part in slices(piece.rows, size):
+        if self._kept is not None:
+            for piece, cells in self._kept:
                 wanted = {name: cells[name] for name in columns}
-                yield Piece(part.stop - part.start, partial(_cut, wanted, part), piece.part)
-
-    def _first(self, names: Collection[str], size: int) -> Iterator[Piece]:
+                for part in slices(piece.rows, size):
+                    yield Piece(part.stop - part.start, partial(_cut, wanted, part), piece.part)
+            return
         kept: list[tuple[Piece, dict[str, _Kept]]] = []
-        for piece in self._source._pieces(self._columns, size):
-            cells: dict[str, _Kept] = {}
+        for piece in self._source._pieces(self._columns, min(size, rows_of(len(self._columns)))):
+            cells = {}
             kept.append((replace(piece, read=dict), cells))  # without what it is read from
-            yield replace(piece, read=partial(self._keep, piece, cells, names))
+            yield replace(piece, read=partial(self._keep, piece, cells, columns))
         self._kept = kept
         self.rows = sum(piece.rows for piece, _ in kept)
 
@@ -220,8 +208,7 @@ class HeldSource(LocalSource):
             if self._bytes > HELD_BYTES:
                 self._file = self._file or File()
                 return self._file.append(cells)
-        lent = cells.base is not None and not self._source.keeps_order
-        return cells.copy() if lent else cells
+        return cells if cells.base is None else cells.copy()
 
 
 def _cut(cells: Mapping[str, _Kept], part: slice) -> Chunk:
@@ -246,10 +233,10 @@ def kept_source(
     advance : callable, optional
         As for `Source.total`.
     """
-    spool = Spool(2 + len(columns))
+    spool = _Spool(columns, persons)
     for chunk in source.chunks(persons.read_with(columns), _READ_ROWS, advance=advance):
         spool.add(matrix_of(chunk, tuple(columns), persons.column))
-    return spool.source(columns, partial(keep, most=persons.rows, key=persons.key))
+    return spool.source()
 
 
 class KeptSource(LocalSource):
@@ -315,17 +302,11 @@ def _cuts(starts: Places, rows: int, size: int) -> Iterator[slice]:
         first = last
 
 
-class Spool:
-    """Collects rows of persons.
+class _Spool:
+    """Collects rows of persons, of the columns that a call uses."""
 
-    Parameters
-    ----------
-    words : int
-        Numbers a row.
-    """
-
-    def __init__(self, words: int) -> None:
-        self._words = words
+    def __init__(self, columns: Columns, persons: Persons) -> None:
+        self._columns, self._persons = columns, persons
         self._waiting: list[Rows] = []
         self._bytes = 0
         self._file: File | None = None
@@ -338,25 +319,18 @@ class Spool:
         if self._bytes > (HELD_BYTES if self._file is None else _WRITE_BYTES):
             self._write()
 
-    def source(self, columns: Columns, settle: Callable[[Rows], Rows]) -> KeptSource:
-        """Bring persons' rows together. Call it once, when all rows have been taken.
-
-        Parameters
-        ----------
-        columns : mapping of str to ColumnType
-        settle : callable
-            Puts rows of the same person next to each other, given all rows of some persons. It may
-            leave rows out, and no person.
-        """
+    def source(self) -> KeptSource:
+        """Bring persons' rows together. Call it once, when all rows have been taken."""
+        kept = partial(keep, most=self._persons.rows, key=self._persons.key)
         if self._file is None:
-            held = np.concatenate([*self._waiting, np.empty((0, self._words))])
+            held = np.concatenate([*self._waiting, np.empty((0, 2 + len(self._columns)))])
             self._waiting.clear()
-            return KeptSource([settle(held)], columns)
+            return KeptSource([kept(held)], self._columns)
         self._write()
         parts = ([filed[rows] for filed, rows in part] for part in self._parts if part)
-        kept = KeptSource((settle(np.concatenate(part)) for part in parts), columns, File())
+        source = KeptSource((kept(np.concatenate(part)) for part in parts), self._columns, File())
         self._file.close()
-        return kept
+        return source
 
     def _write(self) -> None:
         """Write what is held, by parts."""

@@ -73,7 +73,7 @@ def loose_source(data: pd.DataFrame | Mapping[Any, Any]) -> TableSource:
     """
     if isinstance(data, pd.DataFrame):
         return frame_source(data) if data.columns.nlevels == 1 else TableSource([], len(data))
-    found = [(name, _loose_series(name, values)) for name, values in data.items()]
+    found = [(name, _as_series(name, values, loose=True)) for name, values in data.items()]
     rows = max((len(column) for _, column in found), default=0)
     return TableSource(
         [
@@ -83,13 +83,6 @@ def loose_source(data: pd.DataFrame | Mapping[Any, Any]) -> TableSource:
         ],
         rows,
     )
-
-
-def _loose_series(name: Any, values: object) -> pd.Series[Any]:
-    try:
-        return _as_series(name, values)
-    except ArgumentError:
-        return _missing(len(values) if isinstance(values, np.ndarray) and values.ndim else 0)
 
 
 class TableSource(LocalSource):
@@ -130,8 +123,11 @@ def _missing(rows: int) -> pd.Series[Any]:
     return pd.Series(np.full(rows, None, dtype=object), dtype=object)
 
 
-def _as_series(name: str, values: object) -> pd.Series[Any]:
-    """Make a column of one value of a mapping, without looking at its cells."""
+def _as_series(name: str, values: object, loose: bool = False) -> pd.Series[Any]:
+    """Make a column of one value of a mapping, without looking at its cells.
+
+    Where `loose`, what is no column is one of missing cells.
+    """
     if isinstance(values, list | tuple):
         cells = np.empty(len(values), dtype=object)
         for place, cell in enumerate(values):
@@ -154,6 +150,8 @@ def _as_series(name: str, values: object) -> pd.Series[Any]:
                 return _missing(len(values))
             case "M" | "m":  # never read; pandas would raise on dates beyond its range
                 return pd.Series(np.full(len(values), "NaT", dtype=f"{values.dtype.kind}8[s]"))
+    if loose:
+        return _missing(len(values) if isinstance(values, np.ndarray) and values.ndim else 0)
     raise ArgumentError(
         f"data: column {name!r} must be a list or a one-dimensional array of numbers or text"
     )
@@ -228,8 +226,7 @@ class OpenedSource(LocalSource):
     """
 
     unit = "chunk"
-    keeps_order = False  # not promised: the function may run a query
-    fleeting = True
+    fleeting = True  # the function may run a query, and its order is not promised
 
     def __init__(
         self, function: Callable[[], object], as_source: Callable[[object], Source]
@@ -256,7 +253,10 @@ class OpenedSource(LocalSource):
     def _pieces(self, columns: Columns, size: int) -> Iterator[Piece]:
         rows = 0
         for part, table in enumerate(self._tables()):
-            for piece in _pieces(self._chunk(table), columns, size):
+            loose = isinstance(table, pd.DataFrame | Mapping)
+            chunk = loose_source(table) if loose else self._as_source(table)
+            assert isinstance(chunk, LocalSource)  # as all are that come as one of these
+            for piece in _pieces(chunk, columns, size):
                 yield replace(piece, part=part)
                 rows += piece.rows
         if self._rows not in (None, rows):
@@ -286,24 +286,18 @@ class OpenedSource(LocalSource):
                 raise ArgumentError(f"{_WANTED}; one of its chunks is a {type(table).__name__}")
             yield table
 
-    def _chunk(self, table: Any) -> LocalSource:
-        loose = isinstance(table, pd.DataFrame | Mapping)
-        source = loose_source(table) if loose else self._as_source(table)
-        assert isinstance(source, LocalSource)  # as all are that come as one of these
-        return source
-
 
 def _pieces(chunk: LocalSource, columns: Columns, size: int) -> Iterator[Piece]:
     """Cut a chunk into pieces, with missing cells where it has no such column, or several."""
     there = {name: how for name, how in columns.items() if _is_unique(chunk, name)}
     gone = {name: how for name, how in columns.items() if name not in there}
     if there:
-        for piece in chunk._pieces(there, size):
-            yield replace(piece, read=partial(_completed, piece, gone)) if gone else piece
-        return
-    for part in slices(LocalSource.count(chunk), size):
-        rows = part.stop - part.start
-        yield Piece(rows, partial(missing_chunk, columns, rows), 0)
+        pieces = chunk._pieces(there, size)
+    else:
+        parts = slices(LocalSource.count(chunk), size)
+        pieces = (Piece(part.stop - part.start, dict, 0) for part in parts)
+    for piece in pieces:
+        yield replace(piece, read=partial(_completed, piece, gone)) if gone else piece
 
 
 def _completed(piece: Piece, gone: Columns) -> Chunk:
