@@ -341,21 +341,27 @@ class Sums:
 
     def _add_groups(self, coded: CodedRows, first: Ints) -> None:
         """Add what the groups of columns have a share in; `first` is the set of each row."""
-        rows, sets, groups = len(first), len(self.rows), self._layout.groups
-        chosen = [_chosen(*both) for both in zip(groups, coded.slots, strict=True)]
+        sets, slots = len(self.rows), coded.slots
         sums = iter(self._partial[1:])
-        for group, slot, (places, codes, values) in zip(groups, coded.slots, chosen, strict=True):
+        values: list[Ints] = []  # what each group's named cells have more than the rest
+        for group, slot in zip(self._layout.groups, slots, strict=True):
             cross, squares = next(sums), next(sums)
             width = len(group.places)
-            if group.steps is not None:
+            if slot.values is None:
+                values.append(np.ones(len(first), dtype=np.int64))
                 named = np.where(slot.codes < 0, sets * width, first * width + slot.codes)
                 _add_cells(cross, named, coded.dense)
                 continue
-            found = _selection(first[places] * width + codes, values, sets * width)
-            cross += (found @ coded.dense[places].astype(np.int64)).reshape(cross.shape)
-            squares += (found @ values).reshape(squares.shape)
+            own, some = slot.values.astype(np.int64) - group.rest[slot.codes], slot.codes >= 0
+            values.append(own)
+            found = _selection((first * width + slot.codes)[some], own[some], sets * width)
+            cross += (found @ coded.dense[some].astype(np.int64)).reshape(cross.shape)
+            squares += (found @ own[some]).reshape(squares.shape)
         for (one, other), table in zip(self._layout.pairs, sums, strict=True):
-            _add_pairs(table, rows, first, chosen[one], chosen[other])
+            codes = slots[one].codes, slots[other].codes
+            both = np.flatnonzero((codes[0] >= 0) & (codes[1] >= 0))
+            at = np.ravel_multi_index((first[both], *(code[both] for code in codes)), table.shape)
+            np.add.at(table.reshape(-1), at, values[one][both] * values[other][both])
 
     def _flush(self) -> None:
         """Empty int64 into Python's integers."""
@@ -373,15 +379,6 @@ def _by_set(cells: Floats, labels: Ints, sets: int) -> Iterable[Floats]:
     return np.split(cells[np.argsort(labels, kind="stable")], ends)
 
 
-def _chosen(group: Group, slots: Slots) -> tuple[Any, Any, Any]:
-    """Return the rows on which a group has a named column: places, codes, values above rest."""
-    places = np.flatnonzero(slots.codes >= 0)
-    codes = slots.codes[places]
-    if slots.values is None:
-        return places, codes, np.ones(len(places), dtype=np.int64)
-    return places, codes, slots.values[places].astype(np.int64) - group.rest[codes]
-
-
 def _add_cells(cross: Any, places: Any, cells: Floats) -> None:
     """Add each row's cells to the sums of its set and code; `places` past the last add nothing."""
     sums = cross.reshape(-1, cross.shape[-1])
@@ -395,16 +392,3 @@ def _selection(rows: Any, values: Any, height: int) -> Any:
     # csr of the transpose, read as csc: one entry a row, so that nothing has to be sorted.
     by_row = csr_array((values, rows, np.arange(count + 1)), shape=(count, height))
     return by_row.T
-
-
-def _add_pairs(table: Any, rows: int, first: Any, one: Any, other: Any) -> None:
-    """Add products of two groups' values where both have a named column."""
-    _, height, width = table.shape
-    (places, codes, values), (places2, codes2, values2) = one, other
-    code = np.full(rows, -1)
-    value = np.zeros(rows, dtype=np.int64)
-    code[places2], value[places2] = codes2, values2
-    there = code[places] >= 0
-    places, codes, values = places[there], codes[there], values[there]
-    flat = ((first[places] * height) + codes) * width + code[places]
-    np.add.at(table.reshape(-1), flat, values * value[places])

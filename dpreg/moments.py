@@ -150,7 +150,7 @@ def read_moments(
         Moments(int(part[0]), GroupedCells(layout, part[1:]), name)
         for part, name in zip(parts, cycle(names), strict=False)
     )
-    reader.learn(sum(part.rows for part in found))
+    reader.counted = sum(part.rows for part in found)
     return found
 
 
@@ -165,35 +165,10 @@ def accumulate(blocks: Iterable[Floats], D: int) -> Moments:
     D : int
         Cells of a row.
     """
-    return accumulate_groups(((block, None) for block in blocks), D, 1)[0]
-
-
-def accumulate_groups(
-    blocks: Iterable[tuple[Floats, Ints | None]], D: int, groups: int
-) -> tuple[Moments, ...]:
-    """Sum z z' exactly and separately over groups of rows, in one pass.
-
-    Parameters
-    ----------
-    blocks : iterable of (block, labels)
-        A block as for `accumulate`, and the group in 0 .. groups - 1 of each of its rows; None
-        puts all of them into group 0.
-    D : int
-        Cells of a row.
-    groups : int
-        How many groups.
-
-    Returns
-    -------
-    tuple of Moments, one a group
-    """
     layout = plain_layout(D)
-    sums = Sums(layout, groups)
-    for block, labels in blocks:
+    sums = Sums(layout, 1)
+    for block in blocks:
         for part in slices(len(block), BLOCK_ROWS):
-            cells = CodedRows(to_grid(block[part]), ())
-            sums.add(cells, None if labels is None else labels[part])
-    return tuple(
-        Moments(int(rows), GroupedCells(layout, vector))
-        for rows, vector in zip(sums.rows, sums.vectors(), strict=True)
-    )
+            sums.add(CodedRows(to_grid(block[part]), ()))
+    (vector,) = sums.vectors()
+    return Moments(int(sums.rows[0]), GroupedCells(layout, vector))

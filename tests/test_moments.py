@@ -10,13 +10,14 @@ from itertools import repeat
 import numpy as np
 import pytest
 from oracles.l1_ball import times
+from oracles.labelled import accumulate_groups
 
 from dpreg import grouped as room
 from dpreg import moments
 from dpreg.arrays import MOMENT_BITS
 from dpreg.errors import ArgumentError
 from dpreg.grouped import CodedRows, plain_layout
-from dpreg.moments import Moments, _MomentTally, accumulate, accumulate_groups
+from dpreg.moments import Moments, _MomentTally, accumulate
 from dpreg.privacy.mechanisms.coins import Coins
 from dpreg.sources.persons import COIN
 

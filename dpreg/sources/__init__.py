@@ -79,7 +79,8 @@ def _source(data: object) -> Source:
         )
     if isinstance(data, Mapping):
         return mapping_source(data)
-    if isinstance(data, str | os.PathLike) or _are_paths(data):
+    paths = data if isinstance(data, list | tuple) and data else [data]
+    if all(isinstance(one, str | os.PathLike) for one in paths):
         from dpreg.sources.files import file_source
 
         return file_source(data)
@@ -107,14 +108,6 @@ def _source(data: object) -> Source:
         f"data is a {type(data).__name__}: give a pandas DataFrame, a mapping of names to arrays, "
         "the path of a Parquet or CSV file, an Arrow, Polars or DuckDB table, a Dask or Spark "
         "DataFrame, or a function that returns chunks of one"
-    )
-
-
-def _are_paths(data: object) -> bool:
-    return (
-        isinstance(data, list | tuple)
-        and bool(data)
-        and all(isinstance(one, str | os.PathLike) for one in data)
     )
 
 

@@ -120,11 +120,9 @@ def batch_reader(schema: Any, columns: Columns) -> Callable[[Any], Chunk]:
         From a pyarrow RecordBatch of that schema, or a slice of one, to a `Chunk`. As
         `arrow_reader`: threads, silence, views.
     """
-    readers: list[tuple[str, int, ArrayReader]] = []
-    for name, how in columns.items():
-        place = schema.names.index(name)
-        readers.append((name, place, arrow_reader(schema.field(place).type, how)))
-    return lambda batch: {name: read(batch.column(place)) for name, place, read in readers}
+    places = {name: schema.names.index(name) for name in columns}
+    readers = {n: arrow_reader(schema.field(places[n]).type, how) for n, how in columns.items()}
+    return lambda batch: {name: read(batch.column(places[name])) for name, read in readers.items()}
 
 
 def _reader(type: Any, how: ColumnType, meaning: Meaning) -> ArrayReader:

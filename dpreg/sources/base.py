@@ -275,14 +275,10 @@ def added(vectors: Iterable[Integers]) -> Integers:
     In int64 where they come so and their sum fits: objects take five times the memory.
     """
     several: list[NDArray[Any]] = [np.asarray(vector) for vector in vectors]
-    if any(vector.dtype != np.int64 for vector in several) or sum(map(_most, several)) >= 2**63:
+    most = sum(max(int(vector.max()), -int(vector.min())) for vector in several if len(vector))
+    if most >= 2**63 or any(vector.dtype != np.int64 for vector in several):
         several = [vector.astype(object) for vector in several]
     return np.asarray(reduce(add, several))
-
-
-def _most(vector: NDArray[Any]) -> int:
-    """Return the largest modulus."""
-    return max(int(vector.max()), -int(vector.min())) if len(vector) else 0
 
 
 def guarded(work: Callable[[], _T], failed: str) -> _T:

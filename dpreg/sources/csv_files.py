@@ -40,8 +40,7 @@ from dpreg.columns import Columns
 from dpreg.errors import DataError
 from dpreg.paths import check_same, stamp
 from dpreg.running import threads
-from dpreg.sources.arrow import batch_pieces
-from dpreg.sources.arrow_cells import pa
+from dpreg.sources.arrow_cells import batch_reader, pa
 from dpreg.sources.base import LocalSource, Piece, find_column, guarded, guarded_items, slices
 from dpreg.sources.numpy_cells import missing_chunk
 
@@ -105,20 +104,17 @@ class CsvSource(LocalSource):
         return "object"
 
     def _pieces(self, columns: Columns, size: int) -> Iterator[Piece]:
+        read = batch_reader(pa.schema([(name, _TEXT) for name in columns]), columns)
         for part, (path, first, header) in enumerate(self._files):
             check_same(path, first)
             spoilt = 0
-
-            def batches() -> Iterator[tuple[int, Any]]:
-                nonlocal spoilt
-                for found, lines in _parsed_blocks(path, header, [*columns] or header[:1]):  # noqa: B023
-                    spoilt += lines
-                    yield from ((part, batch) for batch in found)  # noqa: B023
-
-            yield from batch_pieces(batches(), columns, size)
-            for rows in slices(spoilt, size):
-                missing = partial(missing_chunk, columns, rows.stop - rows.start)
-                yield Piece(rows.stop - rows.start, missing, part)
+            for batches, lines in _parsed_blocks(path, header, [*columns] or header[:1]):
+                spoilt += lines
+                for rows in (batch[cut] for batch in batches for cut in slices(len(batch), size)):
+                    yield Piece(len(rows), partial(read, rows), part)
+            for cut in slices(spoilt, size):
+                missing = partial(missing_chunk, columns, cut.stop - cut.start)
+                yield Piece(cut.stop - cut.start, missing, part)
 
 
 def _header(path: str) -> tuple[str, ...]:

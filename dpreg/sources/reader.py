@@ -73,6 +73,8 @@ class Reader:
         How often the rows have been gone through, where they are or where the first pass kept them
         (`hold`). Public: it follows from the call's arguments. Counting the rows of a table that
         does not know how many it has reads no value, and is not one of them.
+    counted : int or None
+        Number of rows that a pass came across; who counts them in a pass notes it here.
     """
 
     def __init__(
@@ -90,7 +92,7 @@ class Reader:
         self._held: HeldSource | None = None
         self._kept: KeptSource | SpreadSource | None = None
         self._progress = progress
-        self._counted: int | None = None
+        self.counted: int | None = None
 
     @property
     def rows(self) -> int:
@@ -99,12 +101,12 @@ class Reader:
         With persons that of the kept rows, private under both relations.
         """
         source = self._read()
-        if self._counted is None and isinstance(source, HeldSource) and source.rows is None:
+        if self.counted is None and isinstance(source, HeldSource) and source.rows is None:
             with self._pass("rows", counts=False) as seen:
-                self._counted = source.count(seen.update)
-        elif self._counted is None:
-            self._counted = source.count() if source.rows is None else source.rows
-        return self._counted
+                self.counted = source.count(seen.update)
+        elif self.counted is None:
+            self.counted = source.count() if source.rows is None else source.rows
+        return self.counted
 
     @property
     def person_count(self) -> int:
@@ -138,10 +140,6 @@ class Reader:
             told = {n: c for n, c in columns.items() if not isinstance(c, Unbounded | PersonId)}
             for doubt in contradictions(told, [(name, self.source.kind(name)) for name in told]):
                 print(f"{DOUBT} {doubt}", file=sys.stderr)
-
-    def learn(self, rows: int) -> None:
-        """Note the number of rows that a pass came across."""
-        self._counted = rows
 
     @property
     def rereadable(self) -> bool:

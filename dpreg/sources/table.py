@@ -98,7 +98,7 @@ class TableSource(LocalSource):
 
     def kind(self, name: str) -> Kind:
         """Return what the container calls a column. DataError where absent or repeated."""
-        dtype = self._find(name).dtype
+        dtype = self._columns[find_column(self.names, name)].dtype
         if isinstance(dtype, pd.ArrowDtype):
             from dpreg.sources.arrow_cells import kind_of_arrow
 
@@ -106,7 +106,7 @@ class TableSource(LocalSource):
         return kind_of(dtype)
 
     def _pieces(self, columns: Columns, size: int) -> Iterator[Piece]:
-        arrays = {name: _held(self._find(name)) for name in columns}
+        arrays = {name: _held(self._columns[find_column(self.names, name)]) for name in columns}
         readers = {name: array_reader(array, columns[name]) for name, array in arrays.items()}
 
         def read(part: slice) -> Chunk:
@@ -114,9 +114,6 @@ class TableSource(LocalSource):
 
         for part in slices(max(map(len, arrays.values()), default=0), size):
             yield Piece(part.stop - part.start, partial(read, part), part.start // PART_ROWS)
-
-    def _find(self, name: str) -> pd.Series[Any]:
-        return self._columns[find_column(self.names, name)]
 
 
 def _missing(rows: int) -> pd.Series[Any]:
