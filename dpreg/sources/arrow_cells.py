@@ -13,14 +13,13 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpreg.arrays import Floats, Ints
 from dpreg.cells import Kind
 from dpreg.columns import Boolean, Categorical, Columns, ColumnType, PersonId, Unbounded
 from dpreg.errors import ArgumentError
 from dpreg.sources.base import Chunk
-from dpreg.sources.numpy_cells import Meaning, Values, meaning_of
+from dpreg.sources.table import Meaning, Values, meaning_of
 
 try:
     import pyarrow
@@ -156,12 +155,6 @@ def _is_text(type: Any) -> bool:
     return bool(is_.is_string(type) or is_.is_large_string(type) or is_.is_string_view(type))
 
 
-def _floats(array: Any) -> Floats:
-    """Read integers or floats of any width: the nearest float64, NaN where null."""
-    values: NDArray[Any] = array.to_numpy(zero_copy_only=False)
-    return values.astype(np.float64, copy=False)
-
-
 def _truths(meaning: Meaning) -> ArrayReader:
     table = meaning.cells([False, True, None])
     return lambda array: table[_codes(array, 2)]
@@ -233,7 +226,8 @@ def _numbers_of_text(array: Any) -> Floats:
     bare = array
     for _ in range(2):
         try:
-            return _floats(bare.cast(_FLOAT))
+            found: Floats = bare.cast(_FLOAT).to_numpy(zero_copy_only=False)
+            return found
         except pa.ArrowInvalid:
             bare = compute.ascii_trim(array, " \t")
             bare = compute.if_else(compute.is_in(bare, _NO_NUMBERS), pa.scalar(None, _TEXT), bare)

@@ -46,15 +46,15 @@ from dpreg.sources.base import (
     Tally,
     find_column,
 )
-from dpreg.sources.kept import KeptSource
+from dpreg.sources.kept import KeptSource, count_rows
 from dpreg.sources.persons import PERSON, Persons, keep, matrix_of
 
 _T = TypeVar("_T")
 
 _OURS: Final = metadata.version("dpreg")
 
-HASH: Final = ("hash0", "hash1", "hash2")
-"""Columns of a sent row that hold a person's hash, in parts of at most 48 bits."""
+HASH: Final = ("hash0", "hash1", "hash2", "hash3")
+"""Columns of a sent row that hold a person's hash, in parts of 32 bits."""
 
 
 class EngineFailure(DataError):
@@ -108,10 +108,6 @@ class ClusterSource(Source):
     engine: ClassVar[str]
     """The engine's name in messages."""
 
-    def count(self) -> int:
-        """Count the rows where they are."""
-        return shielded(self.engine, self._count)
-
     def total(
         self, columns: Columns, tally: Tally, *, positions: bool = False, advance: Advance = None
     ) -> Integers:
@@ -139,10 +135,6 @@ class ClusterSource(Source):
     @abstractmethod
     def _together(self, sending: Sending) -> ClusterSource:
         """Return what `sending` makes of the rows, with all of a person's in one partition."""
-
-    @abstractmethod
-    def _count(self) -> int:
-        """Count the rows."""
 
     @abstractmethod
     def _total(self, columns: Columns, tally: Tally, positions: bool) -> Integers | None:
@@ -177,19 +169,16 @@ class Sending:
     def __call__(self, chunk: Chunk) -> dict[str, Floats]:
         """Write the rows of a chunk."""
         rows = matrix_of(chunk, self.names, self.persons.column)
-        high, low = np.ascontiguousarray(rows[:, :2].T).view(np.uint64)
-        parts = (high >> 16, (high & 0xFFFF) << 32 | low >> 32, low & 0xFFFFFFFF)
-        cells = [*(part.astype(np.float64) for part in parts), *rows[:, 2:].T]
-        return dict(zip(self.labels, cells, strict=True))
+        parts = np.ascontiguousarray(rows[:, :2]).view(np.uint32).astype(np.float64)
+        return dict(zip(self.labels, [*parts.T, *rows[:, 2:].T], strict=True))
 
 
 def _received(chunk: Chunk) -> Floats:
     """Return rows as `matrix_of` wrote them before they were sent."""
-    first, middle, last = (chunk[name].astype(np.uint64) for name in HASH)
-    ids = (first << 16 | middle >> 32, (middle & 0xFFFFFFFF) << 32 | last)
+    parts = np.column_stack([chunk[name] for name in HASH]).astype(np.uint32)
     cells = [column for name, column in chunk.items() if name not in HASH]
     one_nan = (np.where(np.isnan(column), np.nan, column) for column in cells)
-    return np.column_stack([*(half.view(np.float64) for half in ids), *one_nan])
+    return np.column_stack([parts.view(np.float64), *one_nan])
 
 
 def _tally_kept(
@@ -201,7 +190,7 @@ def _tally_kept(
 ) -> Integers:
     """Tally what is kept of a partition's rows, which come as they were sent."""
     parts = [_received(chunk) for _, chunk in chunks]
-    rows = np.concatenate([*parts, np.empty((0, len(HASH) - 1 + len(every)))])
+    rows = np.concatenate([*parts, np.empty((0, 2 + len(every)))])
     kept = KeptSource([keep(rows, persons.rows, persons.key)], every)
     return tally((0, piece.read()) for piece in kept._pieces(columns, CHUNK_ROWS))
 
@@ -238,7 +227,7 @@ class SpreadSource(Source):
 
     def count(self) -> int:
         """Count the kept rows where they are."""
-        return int(self.total({}, _count_rows)[0])
+        return int(self.total({}, count_rows)[0])
 
     def total(
         self, columns: Columns, tally: Tally, *, positions: bool = False, advance: Advance = None
@@ -252,7 +241,3 @@ class SpreadSource(Source):
 def _count_persons(chunks: Iterable[tuple[int, Chunk]]) -> Integers:
     """Count persons, in chunks that hold whole ones."""
     return np.array([sum(int(chunk[PERSON][-1]) + 1 for _, chunk in chunks)], dtype=np.int64)
-
-
-def _count_rows(chunks: Iterable[tuple[int, Chunk]]) -> Integers:
-    return np.array([sum(len(chunk[PERSON]) for _, chunk in chunks)], dtype=np.int64)

@@ -42,7 +42,7 @@ from dpreg.paths import check_same, stamp
 from dpreg.running import threads
 from dpreg.sources.arrow_cells import batch_reader, pa
 from dpreg.sources.base import LocalSource, Piece, find_column, guarded, guarded_items, slices
-from dpreg.sources.numpy_cells import missing_chunk
+from dpreg.sources.table import missing_chunk
 
 MARK = b"\xef\xbb\xbf"  # that some programs put before UTF-8
 _BLOCK = 1 << 21  # bytes read at a time
@@ -186,12 +186,7 @@ def after_last_line(block: bytes, start: int, stop: int) -> int:
 
 def _utf8(block: bytes) -> bytes:
     """Replace text that is not UTF-8: pyarrow prints the bytes of a malformed row that has some."""
-    try:
-        if not block.isascii():
-            block.decode()
-    except UnicodeDecodeError:
-        return block.decode(errors="replace").encode()
-    return block
+    return block if block.isascii() else block.decode(errors="replace").encode()
 
 
 def without_open_quotes(block: bytes) -> tuple[bytes, int]:

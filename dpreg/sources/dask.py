@@ -128,8 +128,9 @@ class DaskSource(ClusterSource):
         read = frame.map_partitions(_sent, sending, meta=sent, enforce_metadata=False)
         return DaskSource(read.shuffle(sending.labels[0], shuffle_method="tasks"))
 
-    def _count(self) -> int:
-        return len(self._data)
+    def count(self) -> int:
+        """Count the rows where they are."""
+        return shielded(_ENGINE, lambda: len(self._data))
 
     def _total(self, columns: Columns, tally: Tally, positions: bool) -> Integers:
         run = uuid.uuid4().hex

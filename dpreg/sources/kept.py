@@ -96,13 +96,13 @@ class File:
 
     def __init__(self) -> None:
         # Without a buffer: what did not fit on a disk is not written again when it is closed.
-        self._file: Any = guarded(
+        self.cells: Any = guarded(
             lambda: tempfile.TemporaryFile(prefix="dpreg-", buffering=0),  # noqa: SIM115
             _FAILED,
         )
         self._end = 0
-        self._lock = threading.Lock()
-        self.close = weakref.finalize(self, self._file.close)
+        self.lock = threading.Lock()
+        self.close = weakref.finalize(self, self.cells.close)
 
     def append(self, cells: NDArray[Any]) -> _Filed:
         """Write an array; return what reads it."""
@@ -110,27 +110,14 @@ class File:
         self._end += cells.nbytes
 
         def write() -> None:
-            self._file.seek(filed.start)
+            self.cells.seek(filed.start)
             left = np.ascontiguousarray(cells).reshape(-1).view(np.uint8).data
             while left:
-                left = left[self._file.write(left) :]
+                left = left[self.cells.write(left) :]
 
         if cells.nbytes:
             guarded(write, _FAILED)
         return filed
-
-    def read(self, start: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Read an array."""
-
-        def read() -> NDArray[Any]:
-            self._file.seek(start)
-            cells = np.fromfile(self._file, dtype, math.prod(shape))
-            if cells.size < math.prod(shape):
-                raise OSError
-            return cells.reshape(shape)
-
-        with self._lock:  # two passes may be under way
-            return guarded(read, _FAILED)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -144,8 +131,18 @@ class _Filed:
 
     def __getitem__(self, part: slice) -> NDArray[Any]:
         first, last, _ = part.indices(self.shape[0])
-        row = self.dtype.itemsize * math.prod(self.shape[1:])
-        return self.file.read(self.start + first * row, (last - first, *self.shape[1:]), self.dtype)
+        shape = (last - first, *self.shape[1:])
+        row = self.dtype.itemsize * math.prod(shape[1:])
+
+        def read() -> NDArray[Any]:
+            self.file.cells.seek(self.start + first * row)
+            found = np.fromfile(self.file.cells, self.dtype, math.prod(shape))
+            if found.size < math.prod(shape):
+                raise OSError
+            return found.reshape(shape)
+
+        with self.file.lock:  # two passes may be under way
+            return guarded(read, _FAILED)
 
 
 _Kept: TypeAlias = NDArray[Any] | _Filed
@@ -180,7 +177,7 @@ class HeldSource(LocalSource):
 
     def count(self, advance: Advance = None) -> int:
         """Count the rows, and keep them."""
-        return int(self.total(self._columns, _count, advance=advance)[0])
+        return int(self.total(self._columns, count_rows, advance=advance)[0])
 
     def _pieces(self, columns: Columns, size: int) -> Iterator[Piece]:
         if self._kept is not None:
@@ -215,7 +212,8 @@ def _cut(cells: Mapping[str, _Kept], part: slice) -> Chunk:
     return {name: column[part] for name, column in cells.items()}
 
 
-def _count(chunks: Iterable[tuple[int, Chunk]]) -> Integers:
+def count_rows(chunks: Iterable[tuple[int, Chunk]]) -> Integers:
+    """Count rows, of at least one column."""
     return np.array([sum(len(next(iter(chunk.values()))) for _, chunk in chunks)], dtype=object)
 
 

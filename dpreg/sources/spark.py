@@ -173,9 +173,10 @@ class SparkSource(ClusterSource):
         read = self._selected(sending.columns).mapInArrow(_Sent(sending), kinds)
         return SparkSource(read.repartition(sending.labels[0]))
 
-    def _count(self) -> int:
+    def count(self) -> int:
+        """Count the rows where they are."""
         with _unlogged():
-            return int(self._data.count())
+            return shielded(_ENGINE, lambda: int(self._data.count()))
 
     def _total(self, columns: Columns, tally: Tally, positions: bool) -> Integers | None:
         frame = self._selected(columns)

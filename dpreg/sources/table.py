@@ -1,49 +1,30 @@
-"""Tables in memory: pandas frames, mappings of names to arrays, and functions that return such.
+"""Tables in memory: pandas frames and mappings of names to arrays, and how their cells are read.
 
-A function that opens a table is the way to give rows that no other source can read, and to have a
-stream read more than once: called anew for each pass, it returns the rows in chunks. What is
-public: the names of the **first** chunk's columns, like those of any table; they are checked before
-anything is charged. Where names follow from rows, as in JSON lines, let the function first give a
-chunk without rows that has all columns. The names of later chunks, their kinds and the lengths of
-their columns may follow from rows, so they decide nothing: a column that such a chunk lacks, or has
-twice, or that is not a column at all, has only missing cells there; one that is too short has
-missing cells at its end.
+Cells are read in bulk, always with a single cell's meaning (`dpreg.cells`).
 
-Tested in `tests/sources/test_table.py` and `tests/sources/test_opened.py`.
+Tested in `tests/sources/test_table.py` and `tests/sources/test_meaning.py`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from dpreg.cells import Kind, kind_of
-from dpreg.columns import Columns, ColumnType
+from dpreg.arrays import Floats
+from dpreg.cells import Kind, LevelCoder, kind_of, number, surely_whole, truth
+from dpreg.columns import Boolean, Categorical, Columns, ColumnType, Numeric, PersonId, Unbounded
 from dpreg.errors import ArgumentError, DataError
-from dpreg.sources.base import (
-    PART_ROWS,
-    Chunk,
-    LocalSource,
-    Piece,
-    Source,
-    find_column,
-    guarded,
-    guarded_items,
-    slices,
-)
-from dpreg.sources.numpy_cells import Values, meaning_of, missing_chunk, read_array
+from dpreg.sources.base import PART_ROWS, Chunk, LocalSource, Piece, find_column, slices
+from dpreg.sources.persons import digests
 
-_FAILED = "the function given as data failed"
-_WANTED = (
-    "the function given as data must return a table, or an iterable of tables: pandas DataFrames, "
-    "mappings of names to arrays, Arrow, Polars or DuckDB tables"
-)
+Values: TypeAlias = NDArray[Any]
 
 
 def frame_source(data: pd.DataFrame) -> TableSource:
@@ -59,30 +40,11 @@ def mapping_source(data: Mapping[Any, Any]) -> TableSource:
     """Take a mapping of names to arrays, Series, lists or tuples of one length."""
     if not all(isinstance(name, str) for name in data):
         raise ArgumentError("data: the names of a mapping's columns must be text")
-    series = [(name, _as_series(name, values)) for name, values in data.items()]
+    series = [(name, as_series(name, values)) for name, values in data.items()]
     lengths = {len(column) for _, column in series}
     if len(lengths) > 1:
         raise DataError("the table's columns have different lengths")
     return TableSource(series, lengths.pop() if lengths else 0)
-
-
-def loose_source(data: pd.DataFrame | Mapping[Any, Any]) -> TableSource:
-    """Take a later chunk of a table: nothing about its columns is an error, since rows may be why.
-
-    What is no column is one of missing cells; columns that are too short are missing at their end.
-    """
-    if isinstance(data, pd.DataFrame):
-        return frame_source(data) if data.columns.nlevels == 1 else TableSource([], len(data))
-    found = [(name, _as_series(name, values, loose=True)) for name, values in data.items()]
-    rows = max((len(column) for _, column in found), default=0)
-    return TableSource(
-        [
-            (name, column if len(column) == rows else column.reindex(range(rows)))
-            for name, column in found
-            if isinstance(name, str)
-        ],
-        rows,
-    )
 
 
 class TableSource(LocalSource):
@@ -120,7 +82,7 @@ def _missing(rows: int) -> pd.Series[Any]:
     return pd.Series(np.full(rows, None, dtype=object), dtype=object)
 
 
-def _as_series(name: str, values: object, loose: bool = False) -> pd.Series[Any]:
+def as_series(name: str, values: object, loose: bool = False) -> pd.Series[Any]:
     """Make a column of one value of a mapping, without looking at its cells.
 
     Where `loose`, what is no column is one of missing cells.
@@ -193,113 +155,95 @@ def _arrow_reader(array: Any, how: ColumnType) -> Callable[[slice], Values]:
     return ranged
 
 
-def _is_table(data: object) -> bool:
-    return isinstance(data, pd.DataFrame | Mapping) or hasattr(data, "__arrow_c_stream__")
+# ---- what cells mean ---------------------------------------------------------------------------
 
 
-class OpenedSource(LocalSource):
-    """A source of chunks that a function returns.
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """How a column's cells are read: one by one, or many that are float64 already (NaN: missing).
 
-    Parameters
-    ----------
-    function : callable without arguments
-        Returns an iterable of tables (a generator, most often): pandas DataFrames, mappings, or
-        anything with ``__arrow_c_stream__``; or one such table. Each call must open the rows anew:
-        it is called **once here, for the first chunk's names and kinds**, and once for each pass.
-        Chunks may have any number of rows. Each must be a table of its own: while the next is asked
-        for, some of its rows may still be being read in other threads.
-    as_source : callable
-        `dpreg.sources.as_source`, which takes each chunk.
-
-    Raises
-    ------
-    DataError
-        If the function or its iterator fails: the error names the type of its exception and
-        nothing else, since the text could quote a row. If it gives no chunk to take the names
-        from. While rows are read (the ledger stays charged): if another number of rows comes than
-        at the pass before, or the very iterator that was used up already.
-    ArgumentError
-        If what it returns is not an iterable of tables; while rows are read, if a chunk is none.
+    Both say the same of the same cell; None is missing in every meaning. Where `names`, cells
+    name persons: floats of fewer bits are missing unless exact (`dpreg.cells.surely_whole`).
     """
 
-    unit = "chunk"
-    fleeting = True  # the function may run a query, and its order is not promised
+    cells: Callable[[Iterable[Any]], Values]
+    numbers: Callable[[Floats], Values]
+    names: bool = False
 
-    def __init__(
-        self, function: Callable[[], object], as_source: Callable[[object], Source]
-    ) -> None:
-        self._function, self._as_source = function, as_source
-        self._used: object = None
-        self._rows: int | None = None  # of the first complete pass
-        tables = self._tables()
-        first = next((as_source(table) for table in tables), None)
-        tables.close()
-        if first is None:
-            raise DataError(
-                "the function given as data returned no chunk: let it give one without rows, so "
-                "that the names of the columns are known"
-            )
-        self.names = first.names
-        self._kinds = {name: first.kind(name) for name in first.names if _is_unique(first, name)}
+    def array(self, values: NDArray[Any]) -> Values:
+        """Read integers or floats of any width."""
+        wide = values.astype(np.float64, copy=False)
+        if self.names and values.dtype.kind == "f" and values.dtype.itemsize < wide.itemsize:
+            wide = np.where(surely_whole(wide, values.dtype), wide, math.nan)
+        return self.numbers(wide)
 
-    def kind(self, name: str) -> Kind:
-        """Return what the first chunk calls a column. DataError where absent or repeated."""
-        find_column(self.names, name)
-        return self._kinds[name]
-
-    def _pieces(self, columns: Columns, size: int) -> Iterator[Piece]:
-        rows = 0
-        for part, table in enumerate(self._tables()):
-            loose = isinstance(table, pd.DataFrame | Mapping)
-            chunk = loose_source(table) if loose else self._as_source(table)
-            assert isinstance(chunk, LocalSource)  # as all are that come as one of these
-            for piece in _pieces(chunk, columns, size):
-                yield replace(piece, part=part)
-                rows += piece.rows
-        if self._rows not in (None, rows):
-            raise DataError(
-                "the function given as data returned another number of rows than at the pass "
-                "before: let it open the same table at each call"
-            )
-        self._rows = rows
-
-    def _tables(self) -> Generator[Any]:
-        """Call the function; each table that it gives."""
-        opened = guarded(self._function, _FAILED)
-        if hasattr(opened, "__next__"):
-            if opened is self._used:
-                raise DataError(
-                    "the function given as data returned the same iterator again, which has been "
-                    "used up: let it make a new one at each call"
-                )
-            self._used = opened
-        if _is_table(opened):
-            opened = [opened]
-        elif isinstance(opened, str | bytes) or not isinstance(opened, Iterable):
-            raise ArgumentError(f"{_WANTED}; it returned a {type(opened).__name__}")
-        tables = guarded(partial(iter, opened), _FAILED)
-        for table in guarded_items(tables, _FAILED):
-            if not _is_table(table):
-                raise ArgumentError(f"{_WANTED}; one of its chunks is a {type(table).__name__}")
-            yield table
+    def missing(self, rows: int) -> Values:
+        """Return cells of which each is missing."""
+        return np.repeat(self.cells([None]), rows)
 
 
-def _pieces(chunk: LocalSource, columns: Columns, size: int) -> Iterator[Piece]:
-    """Cut a chunk into pieces, with missing cells where it has no such column, or several."""
-    there = {name: how for name, how in columns.items() if _is_unique(chunk, name)}
-    gone = {name: how for name, how in columns.items() if name not in there}
-    if there:
-        pieces = chunk._pieces(there, size)
-    else:
-        parts = slices(LocalSource.count(chunk), size)
-        pieces = (Piece(part.stop - part.start, dict, 0) for part in parts)
-    for piece in pieces:
-        yield replace(piece, read=partial(_completed, piece, gone)) if gone else piece
+def meaning_of(how: ColumnType) -> Meaning:
+    """Return the meaning that a declaration gives to cells."""
+    match how:
+        case Numeric() | Unbounded():
+            return Meaning(_numbers, lambda values: values)
+        case Boolean():
+            return Meaning(_truths, _truths_of_numbers)
+        case Categorical(levels):
+            coder = LevelCoder(levels)
+            return Meaning(coder.cells, coder.numbers)
+        case PersonId(key):
+            named = partial(digests, key=key)
+            return Meaning(named, partial(_each_once, cells=named), names=True)
 
 
-def _completed(piece: Piece, gone: Columns) -> Chunk:
-    return {**piece.read(), **missing_chunk(gone, piece.rows)}
+def missing_chunk(columns: Columns, rows: int) -> dict[str, Values]:
+    """Return rows of which every cell is missing."""
+    return {name: meaning_of(how).missing(rows) for name, how in columns.items()}
 
 
-def _is_unique(source: Source, name: str) -> bool:
-    return source.names.count(name) == 1
+def _numbers(cells: Iterable[Any]) -> Floats:
+    return np.array([c if type(c) is float else number(c) for c in cells], dtype=np.float64)
+
+
+def _truths(cells: Iterable[Any]) -> Floats:
+    return np.array([truth(cell) for cell in cells], dtype=np.float64)
+
+
+def _truths_of_numbers(values: Floats) -> Floats:
+    return np.where((values == 0) | (values == 1), np.abs(values), math.nan)
+
+
+def _each_once(values: Any, cells: Callable[[Iterable[Any]], Values]) -> Values:
+    codes, different = pd.factorize(values)  # missing is -1
+    return cells([*different.tolist(), None])[codes]
+
+
+def read_array(array: Any, meaning: Meaning) -> Any:
+    """Read a piece of a column: as the dtype allows, always with the meaning of single cells."""
+    if isinstance(array.dtype, pd.SparseDtype):
+        array = np.asarray(array)
+    if isinstance(array, np.ndarray):
+        match array.dtype.kind:
+            case "b":
+                return meaning.cells([False, True])[array.astype(np.intp)]
+            case "M" | "m":  # NumPy would turn some into integers
+                return meaning.missing(len(array))
+            case "i" | "u" | "f":
+                return meaning.array(array)
+            case "c":
+                return meaning.array(np.where(array.imag == 0, array.real, math.nan))
+            case _:
+                return meaning.cells(array.astype(object, copy=False))
+    if isinstance(array, pd.arrays.BooleanArray):
+        return meaning.cells([False, True, None])[array.to_numpy(np.int8, na_value=2)]
+    if (
+        isinstance(array, pd.arrays.FloatingArray | pd.arrays.IntegerArray)
+        and array.dtype.kind in "iuf"
+    ):
+        wide = array.dtype.type if array.dtype.kind == "f" else np.float64
+        return meaning.array(array.to_numpy(wide, na_value=math.nan))
+    if isinstance(array.dtype, pd.StringDtype):
+        codes, different = array.factorize()  # equal texts mean the same; missing is -1
+        return meaning.cells([*different, None])[codes]
+    return meaning.cells(np.asarray(array, dtype=object))

@@ -35,7 +35,7 @@ class Made(ClusterSource):
     def _together(self, sending):
         raise NotImplementedError
 
-    def _count(self):
+    def count(self):
         return sum(map(len, self.partitions))
 
     def _total(self, columns, tally, positions):

@@ -8,8 +8,7 @@ import pytest
 
 from dpreg.cells import number, truth
 from dpreg.columns import Boolean, Categorical, Numeric, PersonId, Unbounded
-from dpreg.sources.numpy_cells import meaning_of
-from dpreg.sources.table import array_reader
+from dpreg.sources.table import array_reader, meaning_of
 
 LEVELS = Categorical((1, 2, 7))
 ARRAYS = {
