@@ -324,17 +324,14 @@ class Sums:
         if self._total is not None:
             sums = [total + own for total, own in zip(self._total, self._partial, strict=True)]
         groups = self._layout.groups
-        for place, group in enumerate(groups):
+        factors = [np.ones_like(g.places) if g.steps is None else g.steps for g in groups]
+        for place, (group, factor) in enumerate(zip(groups, factors, strict=True)):
+            cross = sums[1 + 2 * place]
+            sums[1 + 2 * place] = cross * factor[:, None]
             if group.steps is not None:
-                cross = sums[1 + 2 * place]
-                counts = cross[:, :, 0] >> CELL_BITS
-                sums[2 + 2 * place] = counts * group.steps**2
-                sums[1 + 2 * place] = cross * group.steps[:, None]
+                sums[2 + 2 * place] = (cross[:, :, 0] >> CELL_BITS) * factor**2
         for place, (one, other) in enumerate(self._layout.pairs, 1 + 2 * len(groups)):
-            if (steps := groups[one].steps) is not None:
-                sums[place] = sums[place] * steps[:, None]
-            if (steps := groups[other].steps) is not None:
-                sums[place] = sums[place] * steps
+            sums[place] = sums[place] * factors[one][:, None] * factors[other]
         return [
             np.concatenate([part[one].ravel() for part in sums]) for one in range(len(self.rows))
         ]

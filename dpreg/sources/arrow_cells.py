@@ -94,13 +94,7 @@ def arrow_reader(type: Any, how: ColumnType) -> ArrayReader:
         codes (-1: missing) where `how` is `Categorical`. It may run in several threads at a time
         and never raises or warns on a value. Without nulls, float64 comes back as a view.
     """
-    read = _reader(type, how, meaning_of(how))
-
-    def silently(array: Any) -> Values:
-        with np.errstate(all="ignore"):
-            return read(array)
-
-    return silently
+    return np.errstate(all="ignore")(_reader(type, how, meaning_of(how)))
 
 
 def batch_reader(schema: Any, columns: Columns) -> Callable[[Any], Chunk]:

@@ -50,7 +50,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -246,17 +246,16 @@ class Source(ABC):
         raise DataError("a source holds confidential rows and is not pickled: pickle the results")
 
 
-def find_column(names: Iterable[str], name: str) -> int:
+def find_column(names: Sequence[str], name: str) -> int:
     """Return a column's place. DataError where the name is absent or repeated."""
-    known = tuple(names)
-    times = known.count(name)
+    times = names.count(name)
     if not times:
-        more = f", and {len(known) - _SHOWN:,} more" if len(known) > _SHOWN else ""
-        listed = f"; it has {', '.join(known[:_SHOWN])}{more}"
-        raise DataError(f"the table has no column {shown(name)}{did_you_mean(name, known, listed)}")
+        more = f", and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+        listed = f"; it has {', '.join(names[:_SHOWN])}{more}"
+        raise DataError(f"the table has no column {shown(name)}{did_you_mean(name, names, listed)}")
     if times > 1:
         raise DataError(f"the table has several columns named {shown(name)}: keep or rename one")
-    return known.index(name)
+    return names.index(name)
 
 
 def tallied(tally: Tally, pieces: Iterable[tuple[int, Piece]]) -> Integers:

@@ -32,8 +32,8 @@ def frame_source(data: pd.DataFrame) -> TableSource:
     if data.columns.nlevels > 1:
         raise DataError("the table's column labels have several levels: flatten them first")
     # Copy-on-write: later changes to the caller's frame do not reach these.
-    columns = [(label, data.iloc[:, place]) for place, label in enumerate(data.columns)]
-    return TableSource([(str(n), c) for n, c in columns if isinstance(n, str)], len(data))
+    names = [(place, str(n)) for place, n in enumerate(data.columns) if isinstance(n, str)]
+    return TableSource([(name, data.iloc[:, place]) for place, name in names], len(data))
 
 
 def mapping_source(data: Mapping[Any, Any]) -> TableSource:
