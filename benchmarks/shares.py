@@ -15,7 +15,7 @@ from dpreg import datasets
 from dpreg.arrays import to_grid
 from dpreg.errors import DatasetError
 from dpreg.formula.design import build_design
-from dpreg.grouped import CodedRows, GroupedCells, Sums, plain_layout
+from dpreg.grouped import CodedRows, GroupedCells, Layout, Sums
 from dpreg.moments import Moments, accumulate
 from dpreg.privacy.mechanisms.choice import effective_t
 from dpreg.privacy.mechanisms.coins import assign_blocks
@@ -84,12 +84,12 @@ def run() -> None:
         blocks = radius_blocks(len(data.data), size - 1)
         chunks = source.chunks(design.types, 8192)
         rows = [design.block(chunk) for chunk in chunks]
-        sums = Sums(plain_layout(size), blocks)
+        sums = Sums(Layout(size), blocks)
         for some in rows:
             labels = assign_blocks(len(some), blocks, rng=rng)
             sums.add(CodedRows(to_grid(some), ()), labels)
         parts = [
-            Moments(int(count), GroupedCells(plain_layout(size), vector))
+            Moments(int(count), GroupedCells(Layout(size), vector))
             for count, vector in zip(sums.rows, sums.vectors(), strict=True)
         ]
         norms = block_norms(parts, range(size - 1), 1.0)

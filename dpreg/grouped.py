@@ -97,14 +97,15 @@ class Layout:
     ----------
     size : int
         D, the cells of a row vector.
-    dense : (k,) array
-        Indices of the columns outside groups: the constant first, the response last.
     groups : tuple of Group
+        None of which has the first column, the constant, or the last, the response.
+    dense : (k,) array
+        Indices of the columns outside groups.
     """
 
     size: int
-    dense: Ints
-    groups: tuple[Group, ...]
+    groups: tuple[Group, ...] = ()
+    dense: Ints = field(init=False)
     pairs: tuple[tuple[int, int], ...] = field(init=False)
     shapes: tuple[tuple[int, ...], ...] = field(init=False)
     starts: tuple[int, ...] = field(init=False)
@@ -112,24 +113,20 @@ class Layout:
 
     def __post_init__(self) -> None:
         """Lay out the parts one after the other."""
-        k, widths = len(self.dense), [len(group.places) for group in self.groups]
+        grouped = [place for group in self.groups for place in group.places.tolist()]
+        dense = np.setdiff1d(np.arange(self.size), grouped)
+        k, widths = len(dense), [len(group.places) for group in self.groups]
         pairs = tuple(combinations(range(len(widths)), 2))
-        own = (shape for m in widths for shape in ((m, k), (m,)))
-        shapes = (
-            (k * (k + 1) // 2,),
-            *own,
-            *((widths[one], widths[other]) for one, other in pairs),
-        )
+        shapes: list[tuple[int, ...]] = [(k * (k + 1) // 2,)]
+        for m in widths:
+            shapes += [(m, k), (m,)]
+        shapes += [(widths[one], widths[other]) for one, other in pairs]
         starts = np.cumsum([0, *(np.prod(shape, dtype=int) for shape in shapes)]).tolist()
+        object.__setattr__(self, "dense", dense)
         object.__setattr__(self, "pairs", pairs)
-        object.__setattr__(self, "shapes", shapes)
+        object.__setattr__(self, "shapes", tuple(shapes))
         object.__setattr__(self, "starts", tuple(starts))
         object.__setattr__(self, "length", starts[-1])
-
-
-def plain_layout(size: int) -> Layout:
-    """Return the layout of rows without groups: one upper triangle."""
-    return Layout(size, np.arange(size), ())
 
 
 # ---- what makes rows -----------------------------------------------------------------------------
@@ -207,7 +204,7 @@ class GroupedCells(Sequence[tuple[int, ...]]):
     def of(cls, rows: Sequence[Sequence[int]]) -> GroupedCells:
         """Hold the rows of a symmetric matrix."""
         triangle = [cell for place, row in enumerate(rows) for cell in row[place:]]
-        return cls(plain_layout(len(rows)), np.array(triangle, dtype=object))
+        return cls(Layout(len(rows)), np.array(triangle, dtype=object))
 
     def __len__(self) -> int:
         """Return D."""

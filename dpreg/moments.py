@@ -23,8 +23,8 @@ from dpreg.grouped import (
     CodedRows,
     CodedVectors,
     GroupedCells,
+    Layout,
     Sums,
-    plain_layout,
 )
 from dpreg.privacy.budget import ALL_ROWS
 from dpreg.privacy.mechanisms.coins import Coins, groups_of_coins
@@ -165,7 +165,7 @@ def accumulate(blocks: Iterable[Floats], D: int) -> Moments:
     D : int
         Cells of a row.
     """
-    layout = plain_layout(D)
+    layout = Layout(D)
     sums = Sums(layout, 1)
     for block in blocks:
         for part in slices(len(block), BLOCK_ROWS):

@@ -16,7 +16,7 @@ from dpreg import grouped as room
 from dpreg import moments
 from dpreg.arrays import MOMENT_BITS
 from dpreg.errors import ArgumentError
-from dpreg.grouped import CodedRows, plain_layout
+from dpreg.grouped import CodedRows, Layout
 from dpreg.moments import Moments, _MomentTally, accumulate
 from dpreg.privacy.mechanisms.coins import Coins
 from dpreg.sources.persons import COIN
@@ -207,7 +207,7 @@ class Plain:
     """Rows (1, 0, 0)."""
 
     size = 3
-    layout = plain_layout(3)
+    layout = Layout(3)
 
     def coded(self, chunk):
         return CodedRows(np.tile([1.0, 0.0, 0.0], (len(chunk["x"]), 1)), ())

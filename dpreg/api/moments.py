@@ -26,7 +26,7 @@ from dpreg.estimation.perturbed import MOST_CELLS, constants_of, release_sums, t
 from dpreg.estimation.scaling import RowScaling, row_scaling
 from dpreg.estimation.tuning import TUNING
 from dpreg.formula.design import Design
-from dpreg.grouped import CodedRows, Layout, plain_layout
+from dpreg.grouped import CodedRows, Layout
 from dpreg.moments import Moments, read_moments
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget
@@ -183,7 +183,7 @@ class UnitBallRows:
     @property
     def layout(self) -> Layout:
         """Where the moments lie: no column is given by a code."""
-        return plain_layout(self.size)
+        return Layout(self.size)
 
     def coded(self, chunk: Chunk) -> CodedRows:
         """Make the same vectors."""

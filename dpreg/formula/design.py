@@ -42,7 +42,6 @@ from dpreg.formula.rows import (
     clean_cells,
     coded_columns,
     factor_values,
-    layout_of_columns,
     multiplied,
     scale,
     scaled_column,
@@ -390,7 +389,7 @@ def build_design(
         types=types,
         _factors=regressors,
         _response=response,
-        layout=layout_of_columns(len(columns) + 1, groups),
+        layout=Layout(len(columns) + 1, tuple(one.group for one in groups)),
         _products=products,
         _groups=groups,
     )

@@ -30,7 +30,7 @@ from dpreg.columns import Boolean, Categorical, Columns, Numeric
 from dpreg.errors import SchemaError, shown
 from dpreg.formula.expressions import Interval
 from dpreg.formula.factors import Coded, Factor, Measure
-from dpreg.grouped import Group, Layout, Slots
+from dpreg.grouped import Group, Slots
 
 Array = NDArray[Any]
 Values = Mapping[str, Any]
@@ -288,13 +288,6 @@ def coded_columns(
         for key, group in members.items()
         if len(group) >= _FEWEST
     )
-
-
-def layout_of_columns(size: int, coded: Sequence[CodedColumns]) -> Layout:
-    """Lay out the moments of D = `size` columns, some of them in groups."""
-    groups = tuple(one.group for one in coded)
-    grouped = np.concatenate([np.zeros(0, dtype=np.int64), *(one.places for one in groups)])
-    return Layout(size, np.setdiff1d(np.arange(size), grouped), groups)
 
 
 def _only_level(indicator: Floats) -> int:

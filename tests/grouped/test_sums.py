@@ -25,8 +25,7 @@ def layouts(rng: np.random.Generator) -> Layout:
         rest = rng.choice([0, -ONE, ONE, 12345], size=width)
         steps = None if rng.random() < 0.5 else rng.choice([-ONE, 0, ONE], size=width) - rest
         groups.append(Group(places, rest, steps))
-    dense = np.setdiff1d(np.arange(size), [0, *shuffled[1:], size - 1])
-    return Layout(size, np.array([0, *dense, size - 1]), tuple(groups))
+    return Layout(size, tuple(groups))
 
 
 def rows_of(layout: Layout, count: int, rng: np.random.Generator) -> tuple[object, ...]:
@@ -89,7 +88,7 @@ def test_right_beyond_int64(monkeypatch: pytest.MonkeyPatch) -> None:
     places = (np.array([1]), np.array([2]))
     step = np.array([ONE])
     groups = (Group(places[0], np.array([0]), None), Group(places[1], np.array([0]), step))
-    layout = Layout(4, np.array([0, 3]), groups)
+    layout = Layout(4, groups)
     rows = 1 << 18
     codes = np.zeros(rows, dtype=np.intp)
     slots = (Slots(codes, np.full(rows, -float(ONE))), Slots(codes, None))
@@ -112,7 +111,7 @@ def test_right_beyond_int64(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_counts_times_steps_are_right_beyond_int64() -> None:
     """Where all groups have steps, what they are multiplied into leaves int64 at the end alone."""
     group = Group(np.array([1, 2]), np.array([ONE, -ONE]), np.array([-2 * ONE, 2 * ONE]))
-    layout = Layout(4, np.array([0, 3]), (group,))
+    layout = Layout(4, (group,))
     rows, times = 1 << 18, 33
     sums = Sums(layout, 1)
     slots = (Slots(np.zeros(rows, dtype=np.intp), None),)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from dpreg.arrays import Floats, Ints, to_grid
-from dpreg.grouped import CodedRows, GroupedCells, Sums, plain_layout
+from dpreg.grouped import CodedRows, GroupedCells, Layout, Sums
 from dpreg.moments import Moments
 
 
@@ -11,7 +11,7 @@ def accumulate_groups(
     blocks: Iterable[tuple[Floats, Ints]], size: int, groups: int
 ) -> tuple[Moments, ...]:
     """Sum z z' exactly over groups of rows; each row has its group in 0 .. groups - 1."""
-    layout = plain_layout(size)
+    layout = Layout(size)
     sums = Sums(layout, groups)
     for block, labels in blocks:
         sums.add(CodedRows(to_grid(block), ()), labels)
