@@ -19,7 +19,7 @@ from dpreg.cells import Kind
 from dpreg.columns import Boolean, Categorical, Columns, ColumnType, PersonId, Unbounded
 from dpreg.errors import ArgumentError
 from dpreg.sources.base import Chunk
-from dpreg.sources.table import Meaning, Values, meaning_of
+from dpreg.sources.numpy_cells import Meaning, Values, meaning_of
 
 try:
     import pyarrow

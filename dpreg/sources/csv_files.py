@@ -42,7 +42,7 @@ from dpreg.paths import check_same, stamp
 from dpreg.running import threads
 from dpreg.sources.arrow_cells import batch_reader, pa
 from dpreg.sources.base import LocalSource, Piece, find_column, guarded, guarded_items, slices
-from dpreg.sources.table import missing_chunk
+from dpreg.sources.numpy_cells import missing_chunk
 
 MARK = b"\xef\xbb\xbf"  # that some programs put before UTF-8
 _BLOCK = 1 << 21  # bytes read at a time

@@ -34,7 +34,8 @@ from dpreg.sources.base import (
     guarded_items,
     slices,
 )
-from dpreg.sources.table import TableSource, as_series, frame_source, missing_chunk
+from dpreg.sources.numpy_cells import missing_chunk
+from dpreg.sources.table import TableSource, as_series, frame_source
 
 _FAILED = "the function given as data failed"
 _WANTED = (

@@ -8,7 +8,8 @@ import pytest
 
 from dpreg.cells import number, truth
 from dpreg.columns import Boolean, Categorical, Numeric, PersonId, Unbounded
-from dpreg.sources.table import array_reader, meaning_of
+from dpreg.sources.numpy_cells import meaning_of
+from dpreg.sources.table import array_reader
 
 LEVELS = Categorical((1, 2, 7))
 ARRAYS = {
