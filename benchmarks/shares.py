@@ -12,9 +12,11 @@ from fractions import Fraction
 import numpy as np
 
 from dpreg import datasets
+from dpreg.arrays import to_grid
 from dpreg.errors import DatasetError
 from dpreg.formula.design import build_design
-from dpreg.moments import accumulate, accumulate_groups
+from dpreg.grouped import CodedRows, GroupedCells, Layout, Sums
+from dpreg.moments import Moments, accumulate
 from dpreg.privacy.mechanisms.choice import effective_t
 from dpreg.privacy.mechanisms.coins import assign_blocks
 from dpreg.privacy.protection import Protection
@@ -82,8 +84,15 @@ def run() -> None:
         blocks = radius_blocks(len(data.data), size - 1)
         chunks = source.chunks(design.types, 8192)
         rows = [design.block(chunk) for chunk in chunks]
-        labelled = ((some, assign_blocks(len(some), blocks, rng=rng)) for some in rows)
-        norms = block_norms(accumulate_groups(labelled, size, blocks), range(size - 1), 1.0)
+        sums = Sums(Layout(size), blocks)
+        for some in rows:
+            labels = assign_blocks(len(some), blocks, rng=rng)
+            sums.add(CodedRows(to_grid(some), ()), labels)
+        parts = [
+            Moments(int(count), GroupedCells(Layout(size), vector))
+            for count, vector in zip(sums.rows, sums.vectors(), strict=True)
+        ]
+        norms = block_norms(parts, range(size - 1), 1.0)
         moments = accumulate(rows, size)
         problem = Problem(moments, RHO)
         full = problem.score_one(range(size - 1)) + residual_offset(moments, RHO)

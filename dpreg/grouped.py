@@ -3,28 +3,32 @@
 All columns of a *group* but one are the same number on every row that is complete: the scaled
 value of a raw 0. The code names the one that is not. A factor's 0/1 columns are such a group, and
 so are the products of a factor's columns and a number. `Layout` says which columns of a row vector
-are given by a code, `GroupSums` adds up such rows, and `GroupedCells` is what comes out: the same
+are given by a code, `Sums` adds up such rows, and `GroupedCells` is what comes out: the same
 integers as those of dense rows, without most of their zeros.
 
-Statement. `GroupSums` returns, for each set of rows, the integers that `Layout` lays out, exactly.
+Statement. `Sums` returns, for each set of rows, the integers that `Layout` lays out, exactly,
+whatever the order of the rows, the BLAS, its number of threads and its order of summation.
 
-Proof. Cells are integers of at most 2**20 in modulus, what a named cell has more than the rest of
-its column at most 2**21. A summand is a product of two such numbers, at most 2**42 in modulus, and
-int64 holds the sum of 2**20 of them (at most 2**62). Where all rows of a group have the same
-`steps` what is summed is the other factor alone, at most 2**20 in modulus: a float64 holds the sum
-of 2**20 of these (at most 2**40) and each sum on the way. The steps are multiplied in at the end,
-in Python's integers where there are more than 2**20 rows. Sums that are not such counts are added
-to Python's integers at least every 2**20 rows. Sums of integers do not depend on their order. QED
+Proof. A cell is an integer of at most 2**20 in modulus, held exactly by a float64; what a named
+cell has more than the rest of its column is one of at most 2**21. *Columns outside groups*: a
+product of two cells is at most 2**40, and the sum of at most 8192 = 2**13 of them, in any order and
+in any grouping, never leaves [-2**53, 2**53], where every integer is a float64: no operation of a
+block's product rounds, fused or not. *Groups*: a product is at most 2**42 and is added in int64;
+where all rows of a group have the same `steps` what is added is the other factor alone, and a
+float64 holds the sum of 2**20 of these (at most 2**40) and each sum on the way. int64 holds what
+comes of at most 2**20 rows (at most 2**62), and is emptied into Python's integers before it takes
+more; steps are multiplied in at the end, in the integers that the sums have then. Sums of integers
+do not depend on their order. QED
 
 Tested in `tests/grouped/test_cells.py`, `tests/grouped/test_sums.py` and `tests/test_moments.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,43 +97,36 @@ class Layout:
     ----------
     size : int
         D, the cells of a row vector.
-    dense : (k,) array
-        Indices of the columns outside groups: the constant first, the response last.
     groups : tuple of Group
+        None of which has the first column, the constant, or the last, the response.
+    dense : (k,) array
+        Indices of the columns outside groups.
     """
 
     size: int
-    dense: Ints
-    groups: tuple[Group, ...]
+    groups: tuple[Group, ...] = ()
+    dense: Ints = field(init=False)
     pairs: tuple[tuple[int, int], ...] = field(init=False)
+    shapes: tuple[tuple[int, ...], ...] = field(init=False)
     starts: tuple[int, ...] = field(init=False)
+    length: int = field(init=False)
 
     def __post_init__(self) -> None:
         """Lay out the parts one after the other."""
-        object.__setattr__(self, "pairs", tuple(combinations(range(len(self.groups)), 2)))
-        lengths = [np.prod(shape, dtype=int) for shape in self.shapes()]
-        object.__setattr__(self, "starts", tuple(np.cumsum([0, *lengths]).tolist()))
-
-    def shapes(self) -> Iterator[tuple[int, ...]]:
-        """Yield the shape of each part of the vector, in its order."""
-        k = len(self.dense)
-        yield (k * (k + 1) // 2,)
-        widths = [len(group.places) for group in self.groups]
+        grouped = [place for group in self.groups for place in group.places.tolist()]
+        dense = np.setdiff1d(np.arange(self.size), grouped)
+        k, widths = len(dense), [len(group.places) for group in self.groups]
+        pairs = tuple(combinations(range(len(widths)), 2))
+        shapes: list[tuple[int, ...]] = [(k * (k + 1) // 2,)]
         for m in widths:
-            yield (m, k)
-            yield (m,)
-        for one, other in self.pairs:
-            yield (widths[one], widths[other])
-
-    @property
-    def length(self) -> int:
-        """Entries of the vector."""
-        return self.starts[-1]
-
-
-def plain_layout(size: int) -> Layout:
-    """Return the layout of rows without groups: one upper triangle."""
-    return Layout(size, np.arange(size), ())
+            shapes += [(m, k), (m,)]
+        shapes += [(widths[one], widths[other]) for one, other in pairs]
+        starts = np.cumsum([0, *(np.prod(shape, dtype=int) for shape in shapes)]).tolist()
+        object.__setattr__(self, "dense", dense)
+        object.__setattr__(self, "pairs", pairs)
+        object.__setattr__(self, "shapes", tuple(shapes))
+        object.__setattr__(self, "starts", tuple(starts))
+        object.__setattr__(self, "length", starts[-1])
 
 
 # ---- what makes rows -----------------------------------------------------------------------------
@@ -153,21 +150,15 @@ class Vectors(Protocol):
         """
 
 
-@runtime_checkable
 class CodedVectors(Vectors, Protocol):
-    """Vectors that can leave wide factors as codes: the same moments, sooner."""
+    """Vectors that may leave wide factors as codes: the same moments, sooner."""
 
     @property
     def layout(self) -> Layout:
-        """Which columns are given by codes."""
+        """Which columns are given by codes, and where the moments lie in a pass's vector."""
 
     def coded(self, chunk: Chunk, /) -> CodedRows:
         """Make rows that `to_grid` makes the same of as of `block`'s. The arrays are fresh."""
-
-
-def layout_of(vectors: Vectors) -> Layout:
-    """Return where the moments of rows lie in a pass's vector."""
-    return vectors.layout if isinstance(vectors, CodedVectors) else plain_layout(vectors.size)
 
 
 # ---- cells ---------------------------------------------------------------------------------------
@@ -199,7 +190,7 @@ class GroupedCells(Sequence[tuple[int, ...]]):
         assert len(vector) == layout.length
         self.layout = layout
         self.vector = vector
-        ends = zip(layout.starts[:-1], layout.starts[1:], layout.shapes(), strict=True)
+        ends = zip(layout.starts[:-1], layout.starts[1:], layout.shapes, strict=True)
         self._parts = [vector[start:end].reshape(shape) for start, end, shape in ends]
         self._rest = np.zeros(layout.size, dtype=object)
         self._slot: dict[int, tuple[int, int]] = {}
@@ -213,7 +204,7 @@ class GroupedCells(Sequence[tuple[int, ...]]):
     def of(cls, rows: Sequence[Sequence[int]]) -> GroupedCells:
         """Hold the rows of a symmetric matrix."""
         triangle = [cell for place, row in enumerate(rows) for cell in row[place:]]
-        return cls(plain_layout(len(rows)), np.array(triangle, dtype=object))
+        return cls(Layout(len(rows)), np.array(triangle, dtype=object))
 
     def __len__(self) -> int:
         """Return D."""
@@ -222,7 +213,14 @@ class GroupedCells(Sequence[tuple[int, ...]]):
     def __getitem__(self, place: Any) -> Any:
         """Return one row, or several."""
         found = range(len(self))[place]
-        return self._row(found) if isinstance(found, int) else tuple(map(self._row, found))
+        if not isinstance(found, int):
+            return tuple(self[one] for one in found)
+        row = self._sums(found)
+        if self._rest.any():
+            sums = self._sums(0) >> CELL_BITS  # the constant's cell is 2**20
+            rest, own = self._rest[found], sums[found]
+            row = row + rest * (self._rest * (sums[0] >> CELL_BITS) + sums) + self._rest * own
+        return tuple(row.tolist())
 
     def __eq__(self, other: object) -> bool:
         """Compare the integers."""
@@ -235,14 +233,6 @@ class GroupedCells(Sequence[tuple[int, ...]]):
             return GroupedCells(self.layout, added([self.vector, other.vector]))
         one, two = GroupedCells.of(self), GroupedCells.of(other)
         return GroupedCells(one.layout, one.vector + two.vector)
-
-    def _row(self, place: int) -> tuple[int, ...]:
-        row = self._sums(place)
-        if self._rest.any():
-            sums = self._sums(0) >> CELL_BITS  # the constant's cell is 2**20
-            rest, own = self._rest[place], sums[place]
-            row = row + rest * (self._rest * (sums[0] >> CELL_BITS) + sums) + self._rest * own
-        return tuple(row.tolist())
 
     def _sums(self, place: int) -> Objects:
         """Return sum u_j u_k of one column j and every k."""
@@ -272,115 +262,115 @@ class GroupedCells(Sequence[tuple[int, ...]]):
 
 # ---- sums ----------------------------------------------------------------------------------------
 
+BLOCK_ROWS = 8192  # 2**13 products of at most 2**40 stay within float64's 2**53 integers
 _MOST_ROWS = 1 << 20  # 2**20 products of at most 2**42 stay within int64
 
 
-class GroupSums:
-    """Adds up the part of the moments that the groups of columns have a share in.
+class Sums:
+    """Adds up the moments of coded rows, exactly.
 
     Parameters
     ----------
     layout : Layout
     sets : int
         How many sets of rows are summed separately.
+
+    Attributes
+    ----------
+    rows : (sets,) array
+        How many rows each set has.
     """
 
     def __init__(self, layout: Layout, sets: int) -> None:
+        self.rows = np.zeros(sets, dtype=np.int64)
         self._layout = layout
-        self._sets = sets
-        self._rows = self._pending = 0
-        self._partial = self._zeros(np.int64)
+        self._flat = np.flatnonzero(np.triu(np.ones((len(layout.dense),) * 2)))
+        self._partial = [np.zeros((sets, *shape), dtype=np.int64) for shape in layout.shapes]
         self._total: list[NDArray[Any]] | None = None
+        self._pending = 0
 
-    def add(self, cells: Floats, slots: Sequence[Slots], labels: Ints | None = None) -> None:
+    def add(self, coded: CodedRows, labels: Ints | None = None) -> None:
         """Add some rows, at most 2**20.
 
         Parameters
         ----------
-        cells : (rows, k) array
-            The columns outside groups, whole numbers of 2**-20.
-        slots : sequence of Slots
-            Each group on these rows, values in whole numbers of 2**-20.
+        coded : CodedRows
+            Cells and values in whole numbers of 2**-20.
         labels : (rows,) array, optional
             The set of each row; None puts all into the first.
         """
-        rows = len(cells)
+        rows, width = coded.dense.shape
+        assert width == len(self._layout.dense)
         if self._pending + rows > _MOST_ROWS:
             self._flush()
-        first = np.zeros(rows, dtype=np.int64) if labels is None else labels
-        chosen = [self._chosen(number, one) for number, one in enumerate(slots)]
-        sums = iter(self._partial)
-        for group, slot, (places, codes, values) in zip(
-            self._layout.groups, slots, chosen, strict=True
-        ):
-            cross, squares = next(sums), next(sums)
-            width = len(group.places)
-            if group.steps is not None:
-                none = self._sets * width
-                _add_cells(cross, np.where(slot.codes < 0, none, first * width + slot.codes), cells)
-                continue
-            found = _selection(first[places] * width + codes, values, self._sets * width)
-            cross += (found @ cells[places].astype(np.int64)).reshape(cross.shape)
-            squares += (found @ values).reshape(squares.shape)
-        for one, other in self._layout.pairs:
-            table = next(sums)
-            _add_pairs(table, rows, first, chosen[one], chosen[other])
         self._pending += rows
-        self._rows += rows
+        for start in range(0, rows, BLOCK_ROWS):
+            block = slice(start, start + BLOCK_ROWS)
+            cells = coded.dense[block]
+            parts = [cells] if labels is None else _by_set(cells, labels[block], len(self.rows))
+            for one, part in enumerate(parts):
+                self.rows[one] += len(part)
+                self._partial[0][one] += (part.T @ part).ravel()[self._flat].astype(np.int64)
+        if coded.slots:
+            first = np.zeros(rows, dtype=np.int64) if labels is None else labels
+            self._add_groups(coded, first)
 
-    def vectors(self, triangles: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-        """Return the vector of each set, as `Layout` lays it out.
-
-        Parameters
-        ----------
-        triangles : sequence of arrays
-            The upper triangle of each set's columns outside groups.
-        """
+    def vectors(self) -> list[Integers]:
+        """Return the vector of each set, as `Layout` lays it out."""
+        sums = [*self._partial]
         if self._total is not None:
-            self._flush()
-        sums = self._partial if self._total is None else self._total
-        if self._rows > _MOST_ROWS:
-            sums = [one.astype(object) for one in sums]
+            sums = [total + own for total, own in zip(self._total, self._partial, strict=True)]
         groups = self._layout.groups
-        for number, group in enumerate(groups):
+        factors = [np.ones_like(g.places) if g.steps is None else g.steps for g in groups]
+        for place, (group, factor) in enumerate(zip(groups, factors, strict=True)):
+            cross = sums[1 + 2 * place]
+            sums[1 + 2 * place] = cross * factor[:, None]
             if group.steps is not None:
-                cross = sums[2 * number]
-                counts = cross[:, :, 0] >> 20
-                sums[2 * number + 1] = counts * group.steps**2
-                sums[2 * number] = cross * group.steps[:, None]
-        for place, (one, other) in enumerate(self._layout.pairs, 2 * len(groups)):
-            if (steps := groups[one].steps) is not None:
-                sums[place] = sums[place] * steps[:, None]
-            if (steps := groups[other].steps) is not None:
-                sums[place] = sums[place] * steps
+                sums[2 + 2 * place] = (cross[:, :, 0] >> CELL_BITS) * factor**2
+        for place, (one, other) in enumerate(self._layout.pairs, 1 + 2 * len(groups)):
+            sums[place] = sums[place] * factors[one][:, None] * factors[other]
         return [
-            np.concatenate([triangle, *(one[row].ravel() for one in sums)])
-            for row, triangle in enumerate(triangles)
+            np.concatenate([part[one].ravel() for part in sums]) for one in range(len(self.rows))
         ]
 
-    def _zeros(self, dtype: Any) -> list[NDArray[Any]]:
-        _, *shapes = self._layout.shapes()
-        return [np.zeros((self._sets, *shape), dtype=dtype) for shape in shapes]
-
-    def _chosen(self, number: int, slots: Slots) -> tuple[Any, Any, Any]:
-        """Return the rows on which a group has a named column: places, codes, values above rest."""
-        places = np.flatnonzero(slots.codes >= 0)
-        codes = slots.codes[places]
-        if slots.values is None:
-            return places, codes, np.ones(len(places), dtype=np.int64)
-        values = slots.values[places].astype(np.int64)
-        return places, codes, values - self._layout.groups[number].rest[codes]
+    def _add_groups(self, coded: CodedRows, first: Ints) -> None:
+        """Add what the groups of columns have a share in; `first` is the set of each row."""
+        sets, slots = len(self.rows), coded.slots
+        sums = iter(self._partial[1:])
+        values: list[Ints] = []  # what each group's named cells have more than the rest
+        for group, slot in zip(self._layout.groups, slots, strict=True):
+            cross, squares = next(sums), next(sums)
+            width = len(group.places)
+            if slot.values is None:
+                values.append(np.ones(len(first), dtype=np.int64))
+                named = np.where(slot.codes < 0, sets * width, first * width + slot.codes)
+                _add_cells(cross, named, coded.dense)
+                continue
+            own, some = slot.values.astype(np.int64) - group.rest[slot.codes], slot.codes >= 0
+            values.append(own)
+            found = _selection((first * width + slot.codes)[some], own[some], sets * width)
+            cross += (found @ coded.dense[some].astype(np.int64)).reshape(cross.shape)
+            squares += (found @ own[some]).reshape(squares.shape)
+        for (one, other), table in zip(self._layout.pairs, sums, strict=True):
+            codes = slots[one].codes, slots[other].codes
+            both = np.flatnonzero((codes[0] >= 0) & (codes[1] >= 0))
+            at = np.ravel_multi_index((first[both], *(code[both] for code in codes)), table.shape)
+            np.add.at(table.reshape(-1), at, values[one][both] * values[other][both])
 
     def _flush(self) -> None:
-        if all(group.steps is not None for group in self._layout.groups):
-            self._pending = 0  # counts and sums of cells: int64 holds those of 2**42 rows
-            return
+        """Empty int64 into Python's integers."""
         if self._total is None:
-            self._total = self._zeros(object)
+            self._total = [np.zeros(partial.shape, dtype=object) for partial in self._partial]
         for total, partial in zip(self._total, self._partial, strict=True):
             total += partial.astype(object)
             partial[:] = 0
         self._pending = 0
+
+
+def _by_set(cells: Floats, labels: Ints, sets: int) -> Iterable[Floats]:
+    """Return the rows of each set."""
+    ends = np.cumsum(np.bincount(labels, minlength=sets))[:-1]
+    return np.split(cells[np.argsort(labels, kind="stable")], ends)
 
 
 def _add_cells(cross: Any, places: Any, cells: Floats) -> None:
@@ -396,16 +386,3 @@ def _selection(rows: Any, values: Any, height: int) -> Any:
     # csr of the transpose, read as csc: one entry a row, so that nothing has to be sorted.
     by_row = csr_array((values, rows, np.arange(count + 1)), shape=(count, height))
     return by_row.T
-
-
-def _add_pairs(table: Any, rows: int, first: Any, one: Any, other: Any) -> None:
-    """Add products of two groups' values where both have a named column."""
-    _, height, width = table.shape
-    (places, codes, values), (places2, codes2, values2) = one, other
-    code = np.full(rows, -1)
-    value = np.zeros(rows, dtype=np.int64)
-    code[places2], value[places2] = codes2, values2
-    there = code[places] >= 0
-    places, codes, values = places[there], codes[there], values[there]
-    flat = ((first[places] * height) + codes) * width + code[places]
-    np.add.at(table.reshape(-1), flat, values * value[places])

@@ -3,48 +3,36 @@
 A row is z = (1, x_1..x_p, y) with cells in [-1, 1]. Each cell is rounded to the grid 2**-20, and
 the moments sum_i z_i z_i' are computed **exactly**, as integers in units of 2**-40.
 
-Statement. `accumulate` returns the exact integer sums, whatever the order of the rows, the sizes
-of the chunks, the BLAS, its number of threads and its order of summation.
-
-Proof. A gridded cell is an integer in [-2**20, 2**20], held exactly by a float64. A product of two
-is an integer of at most 2**40, and the sum of at most 8192 = 2**13 of them, in any order and in
-any grouping, never leaves [-2**53, 2**53], where every integer is a float64: no operation of the
-block's product rounds, fused or not. A block's product is therefore the exact integer matrix; it
-is added in int64, which holds 512 = 2**9 blocks (|sum| <= 2**62 < 2**63), and flushed to Python
-integers at least that often. Integer addition is associative and commutative, so nothing else of
-the input's order or chunking is left in the result. QED
+They do not depend on the order of the rows or the sizes of the chunks: `dpreg.grouped` proves it.
 
 Nothing here raises, warns or branches on a value: a NaN counts as a zero cell, infinities as +-1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import cycle
 
 import numpy as np
 
-from dpreg.arrays import MOMENT_BITS, Floats, Ints, Objects, to_grid
+from dpreg.arrays import MOMENT_BITS, Floats, Ints, to_grid
 from dpreg.errors import ArgumentError
 from dpreg.grouped import (
+    BLOCK_ROWS,
     CodedRows,
     CodedVectors,
     GroupedCells,
-    GroupSums,
     Layout,
-    Vectors,
-    layout_of,
-    plain_layout,
+    Sums,
 )
 from dpreg.privacy.budget import ALL_ROWS
 from dpreg.privacy.mechanisms.coins import Coins, groups_of_coins
 from dpreg.sources import Chunk, Integers
+from dpreg.sources.base import slices
 from dpreg.sources.persons import COIN
 from dpreg.sources.reader import Reader
 
-_BLOCK_ROWS = 8192  # 2**13 products of at most 2**40 stay within float64's 2**53 integers
-_FLUSH_BLOCKS = 512  # 2**9 blocks of at most 2**53 stay within int64
 _BLOCK_CELLS = 5 << 18  # of many columns fewer rows are taken at a time: they are slower to fetch
 _LEAST_ROWS = 1 << 10
 _ROWS_OF_LEVEL = 16  # that are summed by codes while one level is added to its sums
@@ -93,14 +81,6 @@ class Moments:
         return found * 2.0**-MOMENT_BITS
 
 
-def unpack(vector: Integers, layout: Layout) -> tuple[Moments, ...]:
-    """Read the moments of each group of rows off the vector that a pass added up."""
-    return tuple(
-        Moments(int(part[0]), GroupedCells(layout, part[1:]))
-        for part in vector.reshape(-1, 1 + layout.length)
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class _MomentTally:
     """Adds up the moments of each group of rows; see `dpreg.sources.Tally`.
@@ -110,63 +90,39 @@ class _MomentTally:
     of all groups as one vector. With `by_person` rows come with their person's coin and use that.
     """
 
-    vectors: Vectors
+    vectors: CodedVectors
     coins: Coins | None
     by_person: bool
 
     def __call__(self, chunks: Iterable[tuple[int, Chunk]]) -> Integers:
-        groups = 1 if self.coins is None else self.coins.groups
-        layout = layout_of(self.vectors)
-        sums = GroupSums(layout, groups)
-        triangles, rows = _summed(self._cells(chunks, sums), len(layout.dense), groups)
-        vectors = sums.vectors(triangles)
-        parts = zip(rows[:, None], vectors, strict=True)
-        return np.concatenate([part for both in parts for part in both])
-
-    def _cells(
-        self, chunks: Iterable[tuple[int, Chunk]], sums: GroupSums
-    ) -> Iterator[tuple[Floats, Ints | None]]:
-        """Put rows on the grid; what stands as codes goes to `sums`, the rest on."""
-        step = self._step()
+        layout = self.vectors.layout
+        sums = Sums(layout, 1 if self.coins is None else self.coins.groups)
+        # So many rows at a time stay in the cache until they are summed; but the sums that they go
+        # to are as large as the groups are.
+        step = max(_LEAST_ROWS, min(BLOCK_ROWS, _BLOCK_CELLS // len(layout.dense)))
+        step = max(step, _ROWS_OF_LEVEL * sum(len(group.places) for group in layout.groups))
         for start, chunk in chunks:
             rows = len(next(iter(chunk.values())))
-            labels = self._labels(start, chunk, rows)
-            for part in (slice(at, at + step) for at in range(0, rows, step)):
-                found = self._coded({name: column[part] for name, column in chunk.items()})
+            labels = None if self.coins is None else self._labels(self.coins, start, chunk, rows)
+            for part in slices(rows, step):
+                found = self.vectors.coded({name: column[part] for name, column in chunk.items()})
                 for slots in found.slots:
                     if slots.values is not None:
                         to_grid(slots.values, out=slots.values)
-                cells = to_grid(found.dense, out=found.dense)
-                some = None if labels is None else labels[part]
-                if found.slots:
-                    sums.add(cells, found.slots, some)
-                yield cells, some
+                to_grid(found.dense, out=found.dense)
+                sums.add(found, None if labels is None else labels[part])
+        parts = zip(sums.rows[:, None], sums.vectors(), strict=True)
+        return np.concatenate([part for both in parts for part in both])
 
-    def _step(self) -> int:
-        """Return how many rows of a chunk to take, so that they stay in the cache until summed."""
-        layout = layout_of(self.vectors)
-        step = max(_LEAST_ROWS, min(_BLOCK_ROWS, _BLOCK_CELLS // len(layout.dense)))
-        # Each part's sums are as large as the groups are.
-        return max(step, _ROWS_OF_LEVEL * sum(len(group.places) for group in layout.groups))
-
-    def _coded(self, chunk: Chunk) -> CodedRows:
-        """Make rows of a chunk."""
-        vectors = self.vectors
-        if isinstance(vectors, CodedVectors):
-            return vectors.coded(chunk)
-        return CodedRows(vectors.block(chunk), ())
-
-    def _labels(self, start: int, chunk: Chunk, rows: int) -> Ints | None:
-        if self.coins is None:
-            return None
+    def _labels(self, coins: Coins, start: int, chunk: Chunk, rows: int) -> Ints:
         if self.by_person:
-            return groups_of_coins(chunk[COIN], self.coins.groups)
-        return self.coins.labels(start, rows)
+            return groups_of_coins(chunk[COIN], coins.groups)
+        return coins.labels(start, rows)
 
 
 def read_moments(
     reader: Reader,
-    vectors: Vectors,
+    vectors: CodedVectors,
     coins: Coins | None = None,
     names: Sequence[str] = (ALL_ROWS,),
 ) -> tuple[Moments, ...]:
@@ -175,7 +131,7 @@ def read_moments(
     Parameters
     ----------
     reader : Reader
-    vectors : Vectors
+    vectors : CodedVectors
     coins : Coins, optional
         None puts all rows into one group.
     names : sequence of str
@@ -188,9 +144,14 @@ def read_moments(
     ordered = coins is not None and coins.key is not None and reader.persons is None
     tally = _MomentTally(vectors, coins, reader.persons is not None)
     vector = reader.total(vectors.types, tally, "moments", positions=ordered)
-    parts = unpack(vector, layout_of(vectors))
-    reader.learn(sum(part.rows for part in parts))
-    return tuple(replace(part, group=name) for part, name in zip(parts, cycle(names), strict=False))
+    layout = vectors.layout
+    parts: Iterable[Integers] = vector.reshape(-1, 1 + layout.length)
+    found = tuple(
+        Moments(int(part[0]), GroupedCells(layout, part[1:]), name)
+        for part, name in zip(parts, cycle(names), strict=False)
+    )
+    reader.counted = sum(part.rows for part in found)
+    return found
 
 
 def accumulate(blocks: Iterable[Floats], D: int) -> Moments:
@@ -204,75 +165,10 @@ def accumulate(blocks: Iterable[Floats], D: int) -> Moments:
     D : int
         Cells of a row.
     """
-    return accumulate_groups(((block, None) for block in blocks), D, 1)[0]
-
-
-def accumulate_groups(
-    blocks: Iterable[tuple[Floats, Ints | None]], D: int, groups: int
-) -> tuple[Moments, ...]:
-    """Sum z z' exactly and separately over groups of rows, in one pass.
-
-    Parameters
-    ----------
-    blocks : iterable of (block, labels)
-        A block as for `accumulate`, and the group in 0 .. groups - 1 of each of its rows; None
-        puts all of them into group 0.
-    D : int
-        Cells of a row.
-    groups : int
-        How many groups.
-
-    Returns
-    -------
-    tuple of Moments, one a group
-    """
-    layout = plain_layout(D)
-    cells = ((to_grid(block), labels) for block, labels in _split(blocks, D))
-    triangles, rows = _summed(cells, D, groups)
-    return tuple(
-        Moments(int(count), GroupedCells(layout, triangle))
-        for count, triangle in zip(rows, triangles, strict=True)
-    )
-
-
-def _summed(
-    blocks: Iterable[tuple[Floats, Ints | None]], D: int, groups: int
-) -> tuple[list[Integers], Ints]:
-    """Sum cells on the grid: the upper triangle of each group, and its number of rows."""
-    flat = np.ravel_multi_index(np.triu_indices(D), (D, D))
-    total: Objects | None = None
-    partial = np.zeros((groups, len(flat)), dtype=np.int64)
-    rows = np.zeros(groups, dtype=np.int64)
-    pending = 0
-    for cells, labels in _split(blocks, D):
-        if labels is None:
-            partial[0] += (cells.T @ cells).ravel()[flat].astype(np.int64)
-            rows[0] += len(cells)
-        else:
-            rows += np.bincount(labels, minlength=groups)
-            for group, product in enumerate(_products(cells, labels, groups)):
-                partial[group] += product.ravel()[flat].astype(np.int64)
-        pending += 1
-        if pending >= _FLUSH_BLOCKS:
-            total = partial.astype(object) + (0 if total is None else total)
-            partial[:] = 0
-            pending = 0
-    return [*(partial if total is None else total + partial)], rows
-
-
-def _products(cells: Floats, labels: Ints, groups: int) -> Iterable[Floats]:
-    """Return z'z of each group's rows of a block: exact, as the module says."""
-    ends = np.cumsum(np.bincount(labels, minlength=groups))[:-1]
-    parts = np.split(cells[np.argsort(labels, kind="stable")], ends)
-    return (part.T @ part for part in parts)
-
-
-def _split(
-    blocks: Iterable[tuple[Floats, Ints | None]], D: int
-) -> Iterator[tuple[Floats, Ints | None]]:
-    """Cut incoming blocks to at most 8192 rows."""
-    for block, labels in blocks:
-        assert block.shape[1] == D
-        for start in range(0, len(block), _BLOCK_ROWS):
-            rows = slice(start, start + _BLOCK_ROWS)
-            yield block[rows], None if labels is None else labels[rows]
+    layout = Layout(D)
+    sums = Sums(layout, 1)
+    for block in blocks:
+        for part in slices(len(block), BLOCK_ROWS):
+            sums.add(CodedRows(to_grid(block[part]), ()))
+    (vector,) = sums.vectors()
+    return Moments(int(sums.rows[0]), GroupedCells(layout, vector))

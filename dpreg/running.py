@@ -66,23 +66,8 @@ class _Silence:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self._inside = 0
-        self._before: warnings.catch_warnings[None] | None = None
-
-    def enter(self) -> None:
-        with self.lock:
-            if self._before is None:
-                self._before = warnings.catch_warnings()
-                self._before.__enter__()
-            self._inside += 1
-            warnings.simplefilter("ignore")  # again: what ran before may have changed the filters
-
-    def leave(self) -> None:
-        with self.lock:
-            self._inside -= 1
-            if not self._inside and self._before is not None:
-                self._before.__exit__(None, None, None)
-                self._before = None
+        self.inside = 0
+        self.before: warnings.catch_warnings[None] | None = None
 
 
 _SILENCE: Final = _Silence()
@@ -107,8 +92,17 @@ def silenced() -> Iterator[None]:
             warnings.simplefilter("ignore")
             yield
         return
-    _SILENCE.enter()
+    with _SILENCE.lock:
+        if _SILENCE.before is None:
+            _SILENCE.before = warnings.catch_warnings()
+            _SILENCE.before.__enter__()
+        _SILENCE.inside += 1
+        warnings.simplefilter("ignore")  # again: what ran before may have changed the filters
     try:
         yield
     finally:
-        _SILENCE.leave()
+        with _SILENCE.lock:
+            _SILENCE.inside -= 1
+            if not _SILENCE.inside and _SILENCE.before is not None:
+                _SILENCE.before.__exit__(None, None, None)
+                _SILENCE.before = None

@@ -10,10 +10,14 @@ from itertools import repeat
 import numpy as np
 import pytest
 from oracles.l1_ball import times
+from oracles.labelled import accumulate_groups
 
-from dpreg import moments as room
+from dpreg import grouped as room
+from dpreg import moments
+from dpreg.arrays import MOMENT_BITS
 from dpreg.errors import ArgumentError
-from dpreg.moments import Moments, accumulate, accumulate_groups
+from dpreg.grouped import CodedRows, Layout
+from dpreg.moments import Moments, _MomentTally, accumulate
 from dpreg.privacy.mechanisms.coins import Coins
 from dpreg.sources.persons import COIN
 
@@ -108,7 +112,7 @@ def test_right_beyond_int64():
 
 
 def test_mutant_int64_without_a_flush_is_caught(monkeypatch):
-    monkeypatch.setattr(room, "_FLUSH_BLOCKS", 10**9)
+    monkeypatch.setattr(room, "_MOST_ROWS", 10**13)
     with pytest.raises(AssertionError):
         check_beyond_int64()
 
@@ -124,7 +128,8 @@ def test_blocks_larger_than_8192_rows_are_split():
 
 
 def test_mutant_large_blocks_are_caught(monkeypatch):
-    monkeypatch.setattr(room, "_BLOCK_ROWS", 2**17)
+    monkeypatch.setattr(room, "BLOCK_ROWS", 2**17)
+    monkeypatch.setattr(moments, "BLOCK_ROWS", 2**17)
     with pytest.raises(AssertionError):
         check_large_blocks_are_exact()
 
@@ -184,12 +189,12 @@ def test_an_empty_group_has_zero_moments():
 
 
 def test_groups_flush_before_int64_is_full(monkeypatch):
-    monkeypatch.setattr(room, "_FLUSH_BLOCKS", 2)
+    monkeypatch.setattr(room, "_MOST_ROWS", 2 * 8192)
     block = np.ones((8192, 4))
     labels = np.arange(8192) % 2
     groups = accumulate_groups(((block, labels) for _ in range(9)), 4, 2)
-    assert groups[0].cells[0][0] == 9 * 4096 * 2**room.MOMENT_BITS
-    assert Fraction(groups[1].cells[3][1], 2**room.MOMENT_BITS) == 9 * 4096
+    assert groups[0].cells[0][0] == 9 * 4096 * 2**MOMENT_BITS
+    assert Fraction(groups[1].cells[3][1], 2**MOMENT_BITS) == 9 * 4096
 
 
 def test_sums_of_different_groups_are_of_all_rows():
@@ -202,14 +207,15 @@ class Plain:
     """Rows (1, 0, 0)."""
 
     size = 3
+    layout = Layout(3)
 
-    def block(self, chunk):
-        return np.tile([1.0, 0.0, 0.0], (len(chunk["x"]), 1))
+    def coded(self, chunk):
+        return CodedRows(np.tile([1.0, 0.0, 0.0], (len(chunk["x"]), 1)), ())
 
 
 @pytest.mark.parametrize("by_person", [False, True])
 def test_a_column_decides_the_halves_only_where_it_holds_the_coins_of_persons(by_person):
-    tally = room._MomentTally(Plain(), Coins(2), by_person)
+    tally = _MomentTally(Plain(), Coins(2), by_person)
     found = tally([(0, {"x": np.zeros(1000), COIN: np.zeros(1000)})])
     first, second = (int(half[0]) for half in found.reshape(2, -1))
     assert first + second == 1000

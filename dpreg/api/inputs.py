@@ -132,7 +132,7 @@ class Columns:
     def total(self, count: Callable[[Grouped], Integers], what: str) -> Integers:
         """Make one pass; `count` sees rows with their groups, and is pickled as a tally is."""
         rows, *counted = self.reader.total(self.how, partial(_grouped, self.by, count), what)
-        self.reader.learn(int(rows))
+        self.reader.counted = int(rows)
         return np.array(counted, dtype=object)
 
 

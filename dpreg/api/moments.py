@@ -26,6 +26,7 @@ from dpreg.estimation.perturbed import MOST_CELLS, constants_of, release_sums, t
 from dpreg.estimation.scaling import RowScaling, row_scaling
 from dpreg.estimation.tuning import TUNING
 from dpreg.formula.design import Design
+from dpreg.grouped import CodedRows, Layout
 from dpreg.moments import Moments, read_moments
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget
@@ -178,6 +179,15 @@ class UnitBallRows:
         rows[rows[:, 0] == 0.0] = np.nan  # an incomplete row is excluded, constant included
         slopes = [j for j in self.columns if j != 0]
         return to_ball(*self.scaling.apply(rows[:, slopes], rows[:, -1]))
+
+    @property
+    def layout(self) -> Layout:
+        """Where the moments lie: no column is given by a code."""
+        return Layout(self.size)
+
+    def coded(self, chunk: Chunk) -> CodedRows:
+        """Make the same vectors."""
+        return CodedRows(self.block(chunk), ())
 
 
 def unit_ball_rows(design: Design, columns: Sequence[int], scaling: str) -> UnitBallRows:

@@ -321,10 +321,6 @@ def build_design(
     groups = coded_columns(columns)
     scaled = scaled_response(response, clip=clip, center=centered)
     size = len(columns) + 1
-    grouped = np.array([place for one in groups for place in one.group.places], dtype=np.int64)
-    layout = Layout(
-        size, np.setdiff1d(np.arange(size), grouped), tuple(one.group for one in groups)
-    )
     return Design(
         formula=formula,
         schema=schema,
@@ -339,7 +335,7 @@ def build_design(
         has_intercept=parsed.intercept,
         size=size,
         _factors=factors,
-        layout=layout,
+        layout=Layout(size, tuple(one.group for one in groups)),
         _groups=groups,
     )
 

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.arrays import CELL_BITS, Floats
-from dpreg.grouped import Vectors
+from dpreg.grouped import CodedVectors
 from dpreg.looks.coordinates import Place, Point, place_of, pseudo
 from dpreg.looks.described import Described
 from dpreg.looks.families import Family, Linear
@@ -355,14 +355,14 @@ class Table(Taken):
     Attributes
     ----------
     reader : Reader
-    design : Vectors
+    design : CodedVectors
     described : Described
     opened : Opened
         Of an account that is charged.
     """
 
     reader: Reader
-    design: Vectors
+    design: CodedVectors
     described: Described
     opened: Opened
 

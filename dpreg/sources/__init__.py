@@ -6,9 +6,9 @@ The meaning of a cell depends on the cell and on how its column is declared, nev
 Names of columns are public facts, and dtypes are not: what is public about a table, and what
 enforces it, is there too.
 
-One module a kind of table: `table` for pandas, mappings and callables, `arrow` for Arrow streams
-and Parquet, `csv_files`, `rpy` for R's, `dask` and `spark` for clusters. The libraries that these
-need are imported when such a table comes along, and not before.
+One module a kind of table: `table` for pandas and mappings, `opened` for callables, `arrow` for
+Arrow streams and Parquet, `csv_files`, `rpy` for R's, `dask` and `spark` for clusters. The
+libraries that these need are imported when such a table comes along, and not before.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pandas as pd
 
 from dpreg.errors import ArgumentError
 from dpreg.sources.base import Chunk, Integers, LocalSource, Piece, Source
-from dpreg.sources.table import OpenedSource, frame_source, mapping_source
+from dpreg.sources.table import frame_source, mapping_source
 
 __all__ = ["Chunk", "Integers", "LocalSource", "Piece", "Source", "as_source"]
 
@@ -79,7 +79,8 @@ def _source(data: object) -> Source:
         )
     if isinstance(data, Mapping):
         return mapping_source(data)
-    if isinstance(data, str | os.PathLike) or _are_paths(data):
+    paths = data if isinstance(data, list | tuple) and data else [data]
+    if all(isinstance(one, str | os.PathLike) for one in paths):
         from dpreg.sources.files import file_source
 
         return file_source(data)
@@ -102,19 +103,13 @@ def _source(data: object) -> Source:
 
         return stream_source(data)
     if callable(data):
+        from dpreg.sources.opened import OpenedSource
+
         return OpenedSource(data, as_source)
     raise ArgumentError(
         f"data is a {type(data).__name__}: give a pandas DataFrame, a mapping of names to arrays, "
         "the path of a Parquet or CSV file, an Arrow, Polars or DuckDB table, a Dask or Spark "
         "DataFrame, or a function that returns chunks of one"
-    )
-
-
-def _are_paths(data: object) -> bool:
-    return (
-        isinstance(data, list | tuple)
-        and bool(data)
-        and all(isinstance(one, str | os.PathLike) for one in data)
     )
 
 

@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any
 
 from dpreg.cells import Kind
-from dpreg.columns import Categorical, Columns, ColumnType
+from dpreg.columns import Categorical, Columns
 from dpreg.errors import ArgumentError, DataError
 from dpreg.paths import Stamp, check_same, stamp
 from dpreg.sources.arrow_cells import batch_reader, kind_of_arrow, pa
@@ -117,7 +117,7 @@ class StreamSource(LocalSource):
         self.names = tuple(schema.names)
         self.rows = rows
         self.parts = None if rows is None else -(-rows // PART_ROWS)
-        self.rereadable, self.keeps_order = rereadable, ordered
+        self.rereadable = rereadable
         self.fleeting = not (rereadable and ordered)
         self._name, self._schema, self._opened, self._counted = name, schema, opened, counted
         self._reader = batch_reader if mixed else self._promised
@@ -455,18 +455,14 @@ def _failed(path: str) -> str:
     return f"{path} cannot be read as Parquet: it is damaged, cut short, or something else"
 
 
-def _are_labels(file: _File, name: str, how: ColumnType) -> bool:
-    """Tell whether text stands for levels: it is looked up once for each entry of a dictionary."""
-    is_text = kind_of_arrow(file.schema.field(name).type) == "string"
-    return is_text and isinstance(how, Categorical)
-
-
 def _file_batches(
     known: _File, columns: Columns, size: int, before: int
 ) -> Iterator[tuple[int, Any]]:
     failed = _failed(known.path)
     check_same(known.path, known.stamp)
-    labels = [name for name, how in columns.items() if _are_labels(known, name, how)]
+    # Text that stands for levels is looked up once for each entry of a dictionary.
+    levels = [name for name, how in columns.items() if isinstance(how, Categorical)]
+    labels = [n for n in levels if kind_of_arrow(known.schema.field(n).type) == "string"]
     file = guarded(lambda: _parquet_file(known.path, labels, len(columns)), failed)
     try:
         if not file.metadata.equals(known.metadata):

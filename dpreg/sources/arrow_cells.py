@@ -13,11 +13,10 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpreg.arrays import Floats, Ints
 from dpreg.cells import Kind
-from dpreg.columns import Boolean, Categorical, Columns, ColumnType, Numeric, PersonId, Unbounded
+from dpreg.columns import Boolean, Categorical, Columns, ColumnType, PersonId, Unbounded
 from dpreg.errors import ArgumentError
 from dpreg.sources.base import Chunk
 from dpreg.sources.numpy_cells import Meaning, Values, meaning_of
@@ -95,13 +94,7 @@ def arrow_reader(type: Any, how: ColumnType) -> ArrayReader:
         codes (-1: missing) where `how` is `Categorical`. It may run in several threads at a time
         and never raises or warns on a value. Without nulls, float64 comes back as a view.
     """
-    read = _reader(type, how, meaning_of(how))
-
-    def silently(array: Any) -> Values:
-        with np.errstate(all="ignore"):
-            return read(array)
-
-    return silently
+    return np.errstate(all="ignore")(_reader(type, how, meaning_of(how)))
 
 
 def batch_reader(schema: Any, columns: Columns) -> Callable[[Any], Chunk]:
@@ -120,11 +113,9 @@ def batch_reader(schema: Any, columns: Columns) -> Callable[[Any], Chunk]:
         From a pyarrow RecordBatch of that schema, or a slice of one, to a `Chunk`. As
         `arrow_reader`: threads, silence, views.
     """
-    readers: list[tuple[str, int, ArrayReader]] = []
-    for name, how in columns.items():
-        place = schema.names.index(name)
-        readers.append((name, place, arrow_reader(schema.field(place).type, how)))
-    return lambda batch: {name: read(batch.column(place)) for name, place, read in readers}
+    places = {name: schema.names.index(name) for name in columns}
+    readers = {n: arrow_reader(schema.field(places[n]).type, how) for n, how in columns.items()}
+    return lambda batch: {name: read(batch.column(places[name])) for name, read in readers.items()}
 
 
 def _reader(type: Any, how: ColumnType, meaning: Meaning) -> ArrayReader:
@@ -156,12 +147,6 @@ def _reader(type: Any, how: ColumnType, meaning: Meaning) -> ArrayReader:
 def _is_text(type: Any) -> bool:
     is_ = pa.types
     return bool(is_.is_string(type) or is_.is_large_string(type) or is_.is_string_view(type))
-
-
-def _floats(array: Any) -> Floats:
-    """Read integers or floats of any width: the nearest float64, NaN where null."""
-    values: NDArray[Any] = array.to_numpy(zero_copy_only=False)
-    return values.astype(np.float64, copy=False)
 
 
 def _truths(meaning: Meaning) -> ArrayReader:
@@ -206,14 +191,11 @@ def _address(array: Any) -> tuple[object, ...]:
 
 def _text_reader(how: ColumnType, meaning: Meaning) -> ArrayReader:
     match how:
-        case Numeric() | Unbounded():
-            return _numbers_of_text
         case Boolean() | PersonId():
             return lambda array: _each_text_once(array, meaning)
         case Categorical(levels) if isinstance(levels[0], str):
             return _levels_of_text(levels)
-        case Categorical():
-            return lambda array: meaning.numbers(_numbers_of_text(array))
+    return lambda array: meaning.numbers(_numbers_of_text(array))
 
 
 def _levels_of_text(levels: tuple[Any, ...]) -> ArrayReader:
@@ -235,21 +217,15 @@ def _numbers_of_text(array: Any) -> Floats:
     Python refuses ("nan(1)"); it refuses a whole array for one cell. Blanks around a number, which
     it does not allow, and the usual words for a missing cell, are taken away for a second trial.
     """
-    for prepared in (_as_it_is, _tidied):
+    bare = array
+    for _ in range(2):
         try:
-            return _floats(prepared(array).cast(_FLOAT))
+            found: Floats = bare.cast(_FLOAT).to_numpy(zero_copy_only=False)
+            return found
         except pa.ArrowInvalid:
-            continue
+            bare = compute.ascii_trim(array, " \t")
+            bare = compute.if_else(compute.is_in(bare, _NO_NUMBERS), pa.scalar(None, _TEXT), bare)
     return _each_text_once(array, _NUMBERS)
-
-
-def _as_it_is(array: Any) -> Any:
-    return array
-
-
-def _tidied(array: Any) -> Any:
-    bare = compute.ascii_trim(array, " \t")
-    return compute.if_else(compute.is_in(bare, _NO_NUMBERS), pa.scalar(None, _TEXT), bare)
 
 
 def _each_text_once(array: Any, meaning: Meaning) -> Values:

@@ -34,7 +34,7 @@ Kinds are not public
       (`dpreg.api.aggregate`).
 
 What a kind may still do
-    Refuse, before anything is charged or read: `check_columns` stops a call that uses a column of
+    Refuse, before anything is charged or read: `Source.check` stops a call that uses a column of
     text, labels or dates which nobody declared, so that no budget is burned on a column of missing
     cells. The cost of that courtesy: whether the call is refused tells the curator what the
     container says of the column. Where the container inferred it, that is a fact about the rows; it
@@ -50,7 +50,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -180,14 +180,54 @@ class Source(ABC):
         Raises
         ------
         DataError
-            As `check_columns` says, before a row is read; or because the engine failed.
+            As `check` says, before a row is read; or because the engine failed.
         """
 
-    def _check(self, columns: Columns) -> None:
-        """Refuse, from public facts, columns that cannot be read as declared."""
+    def check(self, columns: Columns) -> None:
+        """Refuse, before a row is read, a pass over columns that cannot be read as declared.
+
+        Raises
+        ------
+        DataError
+            If a column is absent or its name repeated, or holds a NUL; or if it is `Unbounded`,
+            that is undeclared, and its kind is text, labels, dates, or nothing that is read; or if
+            it is to name persons, and its kind is dates or nothing that is read.
+        ArgumentError
+            If there is no column.
+
+        Notes
+        -----
+        A *declared* column is read cell by cell whatever its kind: dates in a column of numbers are
+        missing cells. To refuse the kind would tell of the rows wherever it was inferred from them:
+        a list of dates is a column of dates until one row of it is a number.
+        """
         if not columns:
             raise ArgumentError("a pass over the rows must read at least one column")
-        check_columns(self, columns)
+        for name, declared in columns.items():
+            if "\0" in name:  # names of dpreg's own, such as that of persons' coins, begin so
+                raise DataError(f"column {name!r} has a NUL character in its name: rename it")
+            if not isinstance(declared, ColumnType):
+                raise ArgumentError(f"column {name!r} is to be read as no known type of column")
+            kind = self.kind(name)
+            if isinstance(declared, PersonId) and kind in ("datetime", "other"):
+                raise DataError(
+                    f"person={name!r} holds neither numbers nor text: name a column of ids that are"
+                )
+            if not isinstance(declared, Unbounded):
+                continue
+            if kind == "datetime":
+                raise DataError(
+                    f"column {name!r} holds dates or times: make a number of it (days since a "
+                    "fixed date, say), or leave it out"
+                )
+            if kind == "other":
+                raise DataError(f"column {name!r} holds neither numbers nor labels: leave it out")
+            if kind in ("string", "category"):
+                raise DataError(
+                    f"column {name!r} holds text or labels and the schema "
+                    f'does not declare it: add {name!r}: ["level", ...] to the schema, or '
+                    f"{name!r}: (lowest, highest) if it denotes numbers"
+                )
 
     def __repr__(self) -> str:
         """Show names and kinds, and nothing of the rows, not even how many."""
@@ -206,69 +246,26 @@ class Source(ABC):
         raise DataError("a source holds confidential rows and is not pickled: pickle the results")
 
 
-def check_columns(source: Source, columns: Columns) -> None:
-    """Refuse, before a row is read, a table that cannot be read as declared.
-
-    Raises
-    ------
-    DataError
-        If a column is absent or its name repeated, or holds a NUL; or if it is `Unbounded`, that is
-        undeclared, and its kind is text, labels, dates, or nothing that is read; or if it is to
-        name persons, and its kind is dates or nothing that is read.
-
-    Notes
-    -----
-    A *declared* column is read cell by cell whatever its kind: dates in a column of numbers are
-    missing cells. To refuse the kind would tell of the rows wherever it was inferred from them: a
-    list of dates is a column of dates until one row of it is a number.
-    """
-    for name, declared in columns.items():
-        if "\0" in name:  # names of dpreg's own, such as that of persons' coins, begin so
-            raise DataError(f"column {name!r} has a NUL character in its name: rename it")
-        if not isinstance(declared, ColumnType):
-            raise ArgumentError(f"column {name!r} is to be read as no known type of column")
-        kind = source.kind(name)
-        if isinstance(declared, PersonId) and kind in ("datetime", "other"):
-            raise DataError(
-                f"person={name!r} holds neither numbers nor text: name a column of ids that are"
-            )
-        if not isinstance(declared, Unbounded):
-            continue
-        if kind == "datetime":
-            raise DataError(
-                f"column {name!r} holds dates or times: make a number of it (days since a fixed "
-                "date, say), or leave it out"
-            )
-        if kind == "other":
-            raise DataError(f"column {name!r} holds neither numbers nor labels: leave it out")
-        if kind in ("string", "category"):
-            raise DataError(
-                f"column {name!r} holds text or labels and the schema "
-                f'does not declare it: add {name!r}: ["level", ...] to the schema, or '
-                f"{name!r}: (lowest, highest) if it denotes numbers"
-            )
-
-
-def find_column(names: Iterable[str], name: str) -> int:
+def find_column(names: Sequence[str], name: str) -> int:
     """Return a column's place. DataError where the name is absent or repeated."""
-    known = tuple(names)
-    times = known.count(name)
+    times = names.count(name)
     if not times:
-        more = f", and {len(known) - _SHOWN:,} more" if len(known) > _SHOWN else ""
-        listed = f"; it has {', '.join(known[:_SHOWN])}{more}"
-        raise DataError(f"the table has no column {shown(name)}{did_you_mean(name, known, listed)}")
+        more = f", and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+        listed = f"; it has {', '.join(names[:_SHOWN])}{more}"
+        raise DataError(f"the table has no column {shown(name)}{did_you_mean(name, names, listed)}")
     if times > 1:
         raise DataError(f"the table has several columns named {shown(name)}: keep or rename one")
-    return known.index(name)
+    return names.index(name)
 
 
-def tallied(tally: Tally, chunks: Iterable[tuple[int, Chunk]]) -> Integers:
-    """Call a tally with NumPy's numerical warnings off: one could tell of a row.
+def tallied(tally: Tally, pieces: Iterable[tuple[int, Piece]]) -> Integers:
+    """Turn pieces into chunks and tally them, with NumPy's numerical warnings off.
 
-    A call turns them off for itself, but threads and other processes do not take over its state.
+    One could tell of a row. A call turns them off for itself, but threads and other processes do
+    not take over its state.
     """
     with np.errstate(all="ignore"):
-        return tally(chunks)
+        return tally((start, piece.read()) for start, piece in pieces)
 
 
 def added(vectors: Iterable[Integers]) -> Integers:
@@ -277,14 +274,10 @@ def added(vectors: Iterable[Integers]) -> Integers:
     In int64 where they come so and their sum fits: objects take five times the memory.
     """
     several: list[NDArray[Any]] = [np.asarray(vector) for vector in vectors]
-    if any(vector.dtype != np.int64 for vector in several) or sum(map(_most, several)) >= 2**63:
+    most = sum(max(int(vector.max()), -int(vector.min())) for vector in several if len(vector))
+    if most >= 2**63 or any(vector.dtype != np.int64 for vector in several):
         several = [vector.astype(object) for vector in several]
     return np.asarray(reduce(add, several))
-
-
-def _most(vector: NDArray[Any]) -> int:
-    """Return the largest modulus."""
-    return max(int(vector.max()), -int(vector.min())) if len(vector) else 0
 
 
 def guarded(work: Callable[[], _T], failed: str) -> _T:
@@ -353,15 +346,12 @@ class LocalSource(Source):
     ----------
     hold : bool
         Whether a call that makes several passes may keep the rows (`dpreg.sources.kept`).
-    keeps_order : bool
-        Whether every pass gives the rows in the same order: not what runs a query again.
     fleeting : bool
         Whether another pass would parse text, run a query or a function again, or find nothing.
         Several passes then go over rows that the first one kept.
     """
 
     hold: bool = True
-    keeps_order: bool = True
     fleeting: bool = False
 
     def count(self) -> int:
@@ -403,79 +393,63 @@ class LocalSource(Source):
         Raises
         ------
         DataError
-            As `check_columns` says; before a row is read.
+            As `check` says; before a row is read.
         """
-        return (chunk for _, chunk in self._queue(columns, size, advance))
+        if size < 1:
+            raise ArgumentError("size, the number of rows in a chunk, must be a positive integer")
+        self.check(columns)
+        return (piece.chunk() for _, piece in placed(self._pieces(columns, size), advance))
 
     def total(
         self, columns: Columns, tally: Tally, *, positions: bool = False, advance: Advance = None
     ) -> Integers:
-        """Make one pass, in several threads where there are chunks for them; see `Source.total`."""
-        queue = self._queue(columns, rows_of(len(columns)), advance)
-        running = threads(_MOST_THREADS)
-        if running == 1 or queue.is_short():
+        """Make one pass, in several threads where there are chunks for them; see `Source.total`.
+
+        Each thread takes the next piece, and turns it into a chunk by itself. Taking is what reads
+        a file, one piece at a time under a lock; turning into a chunk, and all that a tally does
+        with it, runs side by side.
+        """
+        self.check(columns)
+        pieces = placed(self._pieces(columns, rows_of(len(columns))), advance)
+        running, lock = threads(_MOST_THREADS), threading.Lock()
+        ahead = list(islice(pieces, _THREADED_PIECES if running > 1 else 0))
+        restore_interrupts()  # who makes the pieces may have imported Polars only now
+        queue = chain(ahead, pieces)
+        if len(ahead) < _THREADED_PIECES:
             return added([tallied(tally, queue)])
+
+        def taken() -> Iterator[tuple[int, Piece]]:
+            while True:
+                with lock:
+                    found = next(queue, None)
+                if found is None:
+                    return
+                yield found
+
         with ThreadPoolExecutor(running) as pool:
             try:
-                return added(pool.map(lambda _: tallied(tally, queue), range(running)))
+                return added(pool.map(lambda _: tallied(tally, taken()), range(running)))
             except BaseException:
-                queue.close()
+                with lock:
+                    pieces.close()  # the other threads find nothing more
                 raise
 
-    def _queue(self, columns: Columns, size: int, advance: Advance) -> _Queue:
-        if size < 1:
-            raise ArgumentError("size, the number of rows in a chunk, must be a positive integer")
-        self._check(columns)
-        return _Queue(self._pieces(columns, size), advance)
+
+def placed(
+    pieces: Iterable[Piece], advance: Advance = None, start: int = 0
+) -> Generator[tuple[int, Piece]]:
+    """Give each piece with the place of its first row; tell of the parts that are behind."""
+    rows = part = 0
+    for piece in pieces:
+        if advance is not None and piece.part > part:
+            advance(piece.part - part)
+        yield start + rows, piece
+        rows, part = rows + piece.rows, piece.part
+    if advance is not None and rows:
+        advance(1)
 
 
 def rows_of(columns: int) -> int:
     """Return the rows of a chunk: of many columns it has fewer, and takes no more memory."""
     rows = _MOST_CELLS // max(columns, 1) // _BLOCK_ROWS * _BLOCK_ROWS
     return max(_LEAST_ROWS, min(CHUNK_ROWS, rows))
-
-
-class _Queue:
-    """Pieces for several threads: each takes the next one, and turns it into a chunk by itself.
-
-    Taking is what reads a file, one piece at a time under a lock; turning into a chunk, and all
-    that a tally does with it, runs side by side. Who makes the pieces may import Polars only now,
-    so Python's handling of Ctrl-C is put back once they have begun to come.
-    """
-
-    def __init__(self, pieces: Iterator[Piece], advance: Advance) -> None:
-        self._pieces = pieces
-        self._advance = advance
-        self._lock = threading.Lock()
-        self._start = 0
-        self._part = 0
-
-    def is_short(self) -> bool:
-        """Look whether only a few pieces are left."""
-        ahead = list(islice(self._pieces, _THREADED_PIECES))
-        restore_interrupts()
-        self._pieces = chain(ahead, self._pieces)
-        return len(ahead) < _THREADED_PIECES
-
-    def close(self) -> None:
-        """Hand out nothing more."""
-        with self._lock:
-            self._pieces = iter(())
-
-    def __iter__(self) -> Iterator[tuple[int, Chunk]]:
-        while True:
-            with self._lock:
-                piece = next(self._pieces, None)
-                if piece is None:
-                    if self._start:
-                        self._tell(self._part + 1)
-                    self._start = 0
-                    return
-                start, self._start = self._start, self._start + piece.rows
-                self._tell(piece.part)
-            yield start, piece.chunk()
-
-    def _tell(self, part: int) -> None:
-        if self._advance is not None and part > self._part:
-            self._advance(part - self._part)
-        self._part = max(part, self._part)

@@ -25,8 +25,9 @@ Tested in `tests/sources/test_cluster.py`, `tests/sources/test_persons.py`,
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from typing import ClassVar, Final, TypeVar
 
@@ -44,17 +45,16 @@ from dpreg.sources.base import (
     Source,
     Tally,
     find_column,
-    tallied,
 )
-from dpreg.sources.kept import KeptSource
+from dpreg.sources.kept import KeptSource, count_rows
 from dpreg.sources.persons import PERSON, Persons, keep, matrix_of
 
 _T = TypeVar("_T")
 
 _OURS: Final = metadata.version("dpreg")
 
-HASH: Final = ("hash0", "hash1", "hash2")
-"""Columns of a sent row that hold a person's hash, in parts of at most 48 bits."""
+HASH: Final = ("hash0", "hash1", "hash2", "hash3")
+"""Columns of a sent row that hold a person's hash, in parts of 32 bits."""
 
 
 class EngineFailure(DataError):
@@ -101,40 +101,12 @@ def check_versions(engine: str, ask: Callable[[], Iterable[str]]) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionTally:
-    """What a worker does with the rows of one partition.
-
-    Attributes
-    ----------
-    columns : dict of str to ColumnType
-    tally : Tally
-    """
-
-    columns: dict[str, ColumnType]
-    tally: Tally
-
-    def of(self, chunks: Iterable[Chunk], start: int = 0) -> Integers:
-        """Return the tally of chunks, the first row of which is in place `start`."""
-        return tallied(self.tally, _placed(chunks, start))
-
-
-def _placed(chunks: Iterable[Chunk], start: int) -> Iterator[tuple[int, Chunk]]:
-    for chunk in chunks:
-        yield start, chunk
-        start += len(next(iter(chunk.values())))
-
-
 class ClusterSource(Source):
     """A source whose rows are where an engine keeps them. See `Source` for what it promises."""
 
     unit = "partition"
     engine: ClassVar[str]
     """The engine's name in messages."""
-
-    def count(self) -> int:
-        """Count the rows where they are."""
-        return shielded(self.engine, self._count)
 
     def total(
         self, columns: Columns, tally: Tally, *, positions: bool = False, advance: Advance = None
@@ -143,9 +115,8 @@ class ClusterSource(Source):
 
         How far it has come, the engine's own pages show.
         """
-        self._check(columns)
-        work = PartitionTally(dict(columns), tally)
-        vector = shielded(self.engine, lambda: self._total(work, positions))
+        self.check(columns)
+        vector = shielded(self.engine, lambda: self._total(dict(columns), tally, positions))
         if advance is not None and self.parts is not None:
             advance(self.parts)
         return tally(()) if vector is None else vector
@@ -156,7 +127,7 @@ class ClusterSource(Source):
         Nothing is computed yet.
         """
         read = persons.read_with(columns)
-        self._check(read)
+        self.check(read)
         return SpreadSource(
             self._together(Sending(read, tuple(columns), persons)), columns, persons
         )
@@ -166,12 +137,8 @@ class ClusterSource(Source):
         """Return what `sending` makes of the rows, with all of a person's in one partition."""
 
     @abstractmethod
-    def _count(self) -> int:
-        """Count the rows."""
-
-    @abstractmethod
-    def _total(self, work: PartitionTally, positions: bool) -> Integers | None:
-        """Add what `work` makes of each partition; None where there is none with a row."""
+    def _total(self, columns: Columns, tally: Tally, positions: bool) -> Integers | None:
+        """Add what `tally` makes of each partition; None where there is none with a row."""
 
 
 # ---- rows of persons -----------------------------------------------------------------------------
@@ -202,35 +169,30 @@ class Sending:
     def __call__(self, chunk: Chunk) -> dict[str, Floats]:
         """Write the rows of a chunk."""
         rows = matrix_of(chunk, self.names, self.persons.column)
-        high, low = np.ascontiguousarray(rows[:, :2].T).view(np.uint64)
-        parts = (high >> 16, (high & 0xFFFF) << 32 | low >> 32, low & 0xFFFFFFFF)
-        cells = [*(part.astype(np.float64) for part in parts), *rows[:, 2:].T]
-        return dict(zip(self.labels, cells, strict=True))
+        parts = np.ascontiguousarray(rows[:, :2]).view(np.uint32).astype(np.float64)
+        return dict(zip(self.labels, [*parts.T, *rows[:, 2:].T], strict=True))
 
 
 def _received(chunk: Chunk) -> Floats:
     """Return rows as `matrix_of` wrote them before they were sent."""
-    first, middle, last = (chunk[name].astype(np.uint64) for name in HASH)
-    ids = (first << 16 | middle >> 32, (middle & 0xFFFFFFFF) << 32 | last)
+    parts = np.column_stack([chunk[name] for name in HASH]).astype(np.uint32)
     cells = [column for name, column in chunk.items() if name not in HASH]
     one_nan = (np.where(np.isnan(column), np.nan, column) for column in cells)
-    return np.column_stack([*(half.view(np.float64) for half in ids), *one_nan])
+    return np.column_stack([parts.view(np.float64), *one_nan])
 
 
-@dataclass(frozen=True, slots=True)
-class _KeptTally:
-    """A tally of what is kept of a partition's rows, which come as they were sent."""
-
-    tally: Tally
-    columns: dict[str, ColumnType]
-    every: dict[str, ColumnType]
-    persons: Persons
-
-    def __call__(self, chunks: Iterable[tuple[int, Chunk]]) -> Integers:
-        parts = [_received(chunk) for _, chunk in chunks]
-        rows = np.concatenate([*parts, np.empty((0, len(HASH) - 1 + len(self.every)))])
-        kept = KeptSource([keep(rows, self.persons.rows, self.persons.key)], self.every)
-        return self.tally((0, piece.chunk()) for piece in kept._pieces(self.columns, CHUNK_ROWS))
+def _tally_kept(
+    tally: Tally,
+    columns: Columns,
+    every: Columns,
+    persons: Persons,
+    chunks: Iterable[tuple[int, Chunk]],
+) -> Integers:
+    """Tally what is kept of a partition's rows, which come as they were sent."""
+    parts = [_received(chunk) for _, chunk in chunks]
+    rows = np.concatenate([*parts, np.empty((0, 2 + len(every)))])
+    kept = KeptSource([keep(rows, persons.rows, persons.key)], every)
+    return tally((0, piece.read()) for piece in kept._pieces(columns, CHUNK_ROWS))
 
 
 class SpreadSource(Source):
@@ -265,21 +227,17 @@ class SpreadSource(Source):
 
     def count(self) -> int:
         """Count the kept rows where they are."""
-        return int(self.total({}, _count_rows)[0])
+        return int(self.total({}, count_rows)[0])
 
     def total(
         self, columns: Columns, tally: Tally, *, positions: bool = False, advance: Advance = None
     ) -> Integers:
         """Make one pass where the rows are; see `Source.total`. No row has a place."""
         assert not positions
-        work = _KeptTally(tally, dict(columns), self._columns, self._persons)
+        work = partial(_tally_kept, tally, dict(columns), self._columns, self._persons)
         return self._sent.total(dict.fromkeys(self._sent.names, Unbounded()), work, advance=advance)
 
 
 def _count_persons(chunks: Iterable[tuple[int, Chunk]]) -> Integers:
     """Count persons, in chunks that hold whole ones."""
     return np.array([sum(int(chunk[PERSON][-1]) + 1 for _, chunk in chunks)], dtype=np.int64)
-
-
-def _count_rows(chunks: Iterable[tuple[int, Chunk]]) -> Integers:
-    return np.array([sum(len(chunk[PERSON]) for _, chunk in chunks)], dtype=np.int64)

@@ -14,11 +14,10 @@ A line with more or fewer cells than the header, with such a quote, or longer th
 row of which every cell is missing; such rows come last in their file's order. A cell with an end of
 a line in it makes as many of them as it has lines: Parquet holds such text.
 
-Blocks of whole lines are parsed by pyarrow, several at a time. Columns of numbers are parsed as
-such, which gives each cell the number that its text denotes; where Arrow takes a cell of a block
-for none, the block is parsed anew as text, and the column stays text in the blocks that follow. A
-block with quotes is parsed as it is; only if that made fewer rows than it has lines are those with
-an open quote looked for, taken out, and the block parsed anew.
+Blocks of whole lines are parsed by pyarrow as text, several at a time; what the text means is read
+like that of any Arrow table (`dpreg.sources.arrow_cells`). A block with quotes is parsed as it is;
+only if that made fewer rows than it has lines are those with an open quote looked for, taken out,
+and the block parsed anew.
 
 Where a file is cut into blocks changes nothing: each line comes in one block, and one longer than
 16 MB, its end apart, in none.
@@ -31,18 +30,17 @@ from __future__ import annotations
 import math
 import re
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeAlias
 
 from dpreg.cells import Kind, number
-from dpreg.columns import Columns, Numeric, Unbounded
+from dpreg.columns import Columns
 from dpreg.errors import DataError
 from dpreg.paths import check_same, stamp
 from dpreg.running import threads
-from dpreg.sources.arrow import batch_pieces
-from dpreg.sources.arrow_cells import pa
+from dpreg.sources.arrow_cells import batch_reader, pa
 from dpreg.sources.base import LocalSource, Piece, find_column, guarded, guarded_items, slices
 from dpreg.sources.numpy_cells import missing_chunk
 
@@ -106,20 +104,17 @@ class CsvSource(LocalSource):
         return "object"
 
     def _pieces(self, columns: Columns, size: int) -> Iterator[Piece]:
+        read = batch_reader(pa.schema([(name, _TEXT) for name in columns]), columns)
         for part, (path, first, header) in enumerate(self._files):
             check_same(path, first)
             spoilt = 0
-
-            def batches() -> Iterator[tuple[int, Any]]:
-                nonlocal spoilt
-                for found, lines in _parsed_blocks(path, _Parser(header, columns)):  # noqa: B023
-                    spoilt += lines
-                    yield from ((part, batch) for batch in found)  # noqa: B023
-
-            yield from batch_pieces(batches(), columns, size)
-            for rows in slices(spoilt, size):
-                missing = partial(missing_chunk, columns, rows.stop - rows.start)
-                yield Piece(rows.stop - rows.start, missing, part)
+            for batches, lines in _parsed_blocks(path, header, [*columns] or header[:1]):
+                spoilt += lines
+                for rows in (batch[cut] for batch in batches for cut in slices(len(batch), size)):
+                    yield Piece(len(rows), partial(read, rows), part)
+            for cut in slices(spoilt, size):
+                missing = partial(missing_chunk, columns, cut.stop - cut.start)
+                yield Piece(cut.stop - cut.start, missing, part)
 
 
 def _header(path: str) -> tuple[str, ...]:
@@ -129,7 +124,7 @@ def _header(path: str) -> tuple[str, ...]:
     blocks.close()
     line = _HEADER.match(block)
     first = line[0].lstrip(b"\r\n") if line else b""
-    names: list[str] = guarded(lambda: _parsed(first, None, {})[0].column_names, failed)
+    names: list[str] = guarded(lambda: _table(first, None, [])[0].column_names, failed)
     if any(letter in name for name in names for letter in "\0\ufffd"):
         raise DataError(f"{failed} in UTF-8")
     if any(math.isfinite(number(name)) for name in names):
@@ -191,12 +186,7 @@ def after_last_line(block: bytes, start: int, stop: int) -> int:
 
 def _utf8(block: bytes) -> bytes:
     """Replace text that is not UTF-8: pyarrow prints the bytes of a malformed row that has some."""
-    try:
-        if not block.isascii():
-            block.decode()
-    except UnicodeDecodeError:
-        return block.decode(errors="replace").encode()
-    return block
+    return block if block.isascii() else block.decode(errors="replace").encode()
 
 
 def without_open_quotes(block: bytes) -> tuple[bytes, int]:
@@ -248,59 +238,28 @@ def is_line_by_line(block: bytes, rows: int) -> bool:
 # ---- rows ----------------------------------------------------------------------------------------
 
 
-class _Parser:
-    """Parses blocks of a file's lines; knows which columns are parsed as numbers so far."""
-
-    def __init__(self, header: Sequence[str], columns: Columns) -> None:
-        self._header = header
-        self._names = [*columns] or [*header[:1]]
-        self.numbers = {n for n, how in columns.items() if isinstance(how, Numeric | Unbounded)}
-
-    def __call__(self, block: bytes) -> Parsed:
-        """Parse a block of lines, each of them for itself."""
-        if not block:
-            return [], 0
-        table, bad = self._tried(block)
-        taken = 0
-        if table is None or not is_line_by_line(block, table.num_rows + bad):
-            block, taken = without_open_quotes(block)
-            if not block:
-                return [], taken
-            if taken:
-                table, bad = self._tried(block)
-        if table is None:
-            table, bad = _parsed(block, self._header, dict.fromkeys(self._names, _TEXT))
-            text = {name for name in self.numbers if not _are_numbers(table[name])}
-            self.numbers = self.numbers - text
-        return table.to_batches(), taken + bad
-
-    def _tried(self, block: bytes) -> tuple[Any, int]:
-        """Parse columns of numbers as such; no table where one of them has another cell."""
-        numbers = self.numbers
-        types = {name: pa.float64() if name in numbers else _TEXT for name in self._names}
-        try:
-            return _parsed(block, self._header, types)
-        except pa.ArrowInvalid:
-            return None, 0
+def parsed(block: bytes, header: Sequence[str], names: Sequence[str]) -> Parsed:
+    """Parse some columns of a block of whole lines, each of them for itself."""
+    if not block:
+        return [], 0
+    table, bad = _table(block, header, names)
+    if not is_line_by_line(block, table.num_rows + bad):
+        rest, taken = without_open_quotes(block)
+        if taken:
+            batches, bad = parsed(rest, header, names)
+            return batches, taken + bad
+    return table.to_batches(), bad
 
 
-def _are_numbers(column: Any) -> bool:
-    try:
-        column.cast(pa.float64())
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
-def _parsed_blocks(path: str, parser: Callable[[bytes], Parsed]) -> Iterator[Parsed]:
+def _parsed_blocks(path: str, header: Sequence[str], names: Sequence[str]) -> Iterator[Parsed]:
     """Parse a file's rows, block by block: in several threads, a few blocks ahead, in order."""
     failed = f"{path} cannot be read as CSV: it is damaged"
     running = threads(_MOST_THREADS)
     pool = ThreadPoolExecutor(running)
     waiting: deque[Callable[[], Parsed]] = deque()
 
-    def parsed(block: bytes, spoilt: int) -> Parsed:
-        batches, lines = guarded(partial(parser, block), failed)
+    def work(block: bytes, spoilt: int) -> Parsed:
+        batches, lines = guarded(partial(parsed, block, header, names), failed)
         return batches, spoilt + lines
 
     try:
@@ -310,8 +269,8 @@ def _parsed_blocks(path: str, parser: Callable[[bytes], Parsed]) -> Iterator[Par
             if not headed:
                 found = _HEADER.match(whole)
                 headed, block = found is not None, whole[found.end() :] if found else b""
-            work = partial(parsed, block, spoilt)
-            waiting.append(work if running == 1 else pool.submit(work).result)
+            one = partial(work, block, spoilt)
+            waiting.append(one if running == 1 else pool.submit(one).result)
             if len(waiting) > running or running == 1:
                 yield waiting.popleft()()
         while waiting:
@@ -320,8 +279,8 @@ def _parsed_blocks(path: str, parser: Callable[[bytes], Parsed]) -> Iterator[Par
         pool.shutdown(cancel_futures=True)
 
 
-def _parsed(block: bytes, names: Sequence[str] | None, types: Mapping[str, Any]) -> tuple[Any, int]:
-    """Parse lines; return a table, and how many of them have more or fewer cells than `names`."""
+def _table(block: bytes, header: Sequence[str] | None, names: Sequence[str]) -> tuple[Any, int]:
+    """Parse lines; return a table of text, and how many have more or fewer cells than `header`."""
     from pyarrow import csv
 
     bad: list[None] = []
@@ -335,12 +294,12 @@ def _parsed(block: bytes, names: Sequence[str] | None, types: Mapping[str, Any])
         block = MARK + block
     table = csv.read_csv(
         pa.BufferReader(block),
-        csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names),
+        csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=header),
         csv.ParseOptions(invalid_row_handler=skip, ignore_empty_lines=False),
         csv.ConvertOptions(
             check_utf8=False,
-            column_types=types,
-            include_columns=[*types],  # none are all of them
+            column_types=dict.fromkeys(names, _TEXT),
+            include_columns=names,  # none are all of them
             strings_can_be_null=True,
             null_values=[""],
         ),

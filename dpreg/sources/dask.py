@@ -35,15 +35,24 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from dask.base import compute
 from dask.delayed import delayed
 
 from dpreg.cells import Kind, kind_of
-from dpreg.columns import ColumnType
+from dpreg.columns import Columns
 from dpreg.errors import ArgumentError, DataError
-from dpreg.sources.base import CHUNK_ROWS, Chunk, Integers, added, find_column
+from dpreg.sources.base import (
+    CHUNK_ROWS,
+    Integers,
+    Piece,
+    Tally,
+    added,
+    find_column,
+    placed,
+    tallied,
+)
 from dpreg.sources.cluster import (
     ClusterSource,
-    PartitionTally,
     Sending,
     check_versions,
     shielded,
@@ -119,23 +128,23 @@ class DaskSource(ClusterSource):
         read = frame.map_partitions(_sent, sending, meta=sent, enforce_metadata=False)
         return DaskSource(read.shuffle(sending.labels[0], shuffle_method="tasks"))
 
-    def _count(self) -> int:
-        return len(self._data)
+    def count(self) -> int:
+        """Count the rows where they are."""
+        return shielded(_ENGINE, lambda: len(self._data))
 
-    def _total(self, work: PartitionTally, positions: bool) -> Integers:
+    def _total(self, columns: Columns, tally: Tally, positions: bool) -> Integers:
         run = uuid.uuid4().hex
-        partitions = _as_loaded(self._data)[list(work.columns)].to_delayed()
+        partitions = _as_loaded(self._data)[list(columns)].to_delayed()
         starts = [0] * len(partitions)
         if positions:
             measure = delayed(len, name=f"dpreg-rows-{run}", pure=False)
-            gather = delayed(_gather, name=f"dpreg-gather-{run}", pure=False)
-            lengths = gather(*(measure(partition) for partition in partitions)).compute()
+            lengths = compute(*map(measure, partitions))  # type: ignore[no-untyped-call]
             starts = [0, *accumulate(lengths)]
-        tally = delayed(
-            partial(_tallied, work), name=f"dpreg-work-{run}", pure=False, traverse=False
+        work = delayed(
+            partial(_tallied, columns, tally), name=f"dpreg-work-{run}", pure=False, traverse=False
         )
         leaves = [
-            tally(partition, start, dask_key_name=f"dpreg-tally-{run}-{place}")
+            work(partition, start, dask_key_name=f"dpreg-tally-{run}-{place}")
             for place, (partition, start) in enumerate(zip(partitions, starts, strict=False))
         ]
         return _tree(leaves, run).compute()  # type: ignore[no-any-return]
@@ -171,31 +180,27 @@ def _tree(nodes: Sequence[Any], run: str) -> Any:
     return nodes[0]
 
 
-def _gather(*lengths: int) -> list[int]:
-    return list(lengths)
-
-
 def _add(*vectors: Integers) -> Integers:
     return added(vectors)
 
 
-def _tallied(work: PartitionTally, partition: pd.DataFrame, start: int) -> Integers:
+def _tallied(columns: Columns, tally: Tally, partition: pd.DataFrame, start: int) -> Integers:
     """Tally a partition: the task of a leaf."""
-    chunks = _chunks(partition, work.columns)
-    return shielded(_ENGINE, lambda: work.of(chunks, start))
+    pieces = placed(_pieces(partition, columns), start=start)
+    return shielded(_ENGINE, lambda: tallied(tally, pieces))
 
 
-def _chunks(partition: pd.DataFrame, columns: dict[str, ColumnType]) -> Iterator[Chunk]:
-    """Read a partition: it is readable by what the whole table declares, whatever dtypes say."""
+def _pieces(partition: pd.DataFrame, columns: Columns) -> Iterator[Piece]:
+    """Cut a partition: it is readable by what the whole table declares, whatever dtypes say."""
     source = TableSource([(name, partition[name]) for name in columns], len(partition))
-    return (piece.chunk() for piece in source._pieces(columns, CHUNK_ROWS))
+    return source._pieces(columns, CHUNK_ROWS)
 
 
 def _sent(partition: pd.DataFrame, sending: Sending) -> pd.DataFrame:
     """Read a partition, and write its rows as they are sent."""
 
     def work() -> pd.DataFrame:
-        parts = [sending(chunk) for chunk in _chunks(partition, sending.columns)]
+        parts = [sending(piece.chunk()) for piece in _pieces(partition, sending.columns)]
         return pd.DataFrame(
             {
                 label: np.concatenate([np.empty(0), *(part[label] for part in parts)])

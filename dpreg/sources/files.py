@@ -45,7 +45,13 @@ def file_source(data: object) -> LocalSource:
     """
     paths = files_of(data)
     _check_once(paths)
-    formats = {_format(path) for path in paths}
+    formats = {_ending(path) for path in paths}
+    if None in formats:
+        odd = next(path for path in paths if _ending(path) is None)
+        endings = ", ".join(_ENDINGS)
+        raise ArgumentError(
+            f"data: {named(odd)} ends in none of {endings}, so its format is unknown"
+        )
     if len(formats) > 1:
         raise ArgumentError("data: the files are of both formats, Parquet and CSV: give one table")
     if formats == {"Parquet"}:
@@ -126,13 +132,3 @@ def _folder(folder: str) -> list[str]:
 
 def _ending(path: str) -> str | None:
     return next((kind for end, kind in _ENDINGS.items() if path.lower().endswith(end)), None)
-
-
-def _format(path: str) -> str:
-    kind = _ending(path)
-    if kind is None:
-        endings = ", ".join(_ENDINGS)
-        raise ArgumentError(
-            f"data: {named(path)} ends in none of {endings}, so its format is unknown"
-        )
-    return kind

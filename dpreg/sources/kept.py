@@ -5,7 +5,7 @@ once. So where a call makes several passes over such a table, its first pass kee
 (`HeldSource`): the cells of the columns that the call uses, 8 bytes a number and 4 a label.
 
 Where rows are those of persons (`dpreg.sources.persons`), a table that this process reads is gone
-through once: its rows are brought together by person (`Spool`), those to be kept are chosen, and
+through once: its rows are brought together by person, those to be kept are chosen, and
 these stay until the call ends (`KeptSource`), 8 bytes a cell. Later passes read them and not the
 table; so a stream that can be read once will do. On a cluster every pass reads the table, brings
 each person's rows together, and tallies what is kept (`dpreg.sources.cluster`).
@@ -49,7 +49,7 @@ import math
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -96,13 +96,13 @@ class File:
 
     def __init__(self) -> None:
         # Without a buffer: what did not fit on a disk is not written again when it is closed.
-        self._file: Any = guarded(
+        self.cells: Any = guarded(
             lambda: tempfile.TemporaryFile(prefix="dpreg-", buffering=0),  # noqa: SIM115
             _FAILED,
         )
         self._end = 0
-        self._lock = threading.Lock()
-        self.close = weakref.finalize(self, self._file.close)
+        self.lock = threading.Lock()
+        self.close = weakref.finalize(self, self.cells.close)
 
     def append(self, cells: NDArray[Any]) -> _Filed:
         """Write an array; return what reads it."""
@@ -110,32 +110,14 @@ class File:
         self._end += cells.nbytes
 
         def write() -> None:
-            self._file.seek(filed.start)
-            left = _bytes_of(np.ascontiguousarray(cells))
+            self.cells.seek(filed.start)
+            left = np.ascontiguousarray(cells).reshape(-1).view(np.uint8).data
             while left:
-                left = left[self._file.write(left) :]
+                left = left[self.cells.write(left) :]
 
         if cells.nbytes:
             guarded(write, _FAILED)
         return filed
-
-    def read(self, start: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Read an array."""
-        cells = np.empty(shape, dtype)
-
-        def read() -> None:
-            self._file.seek(start)
-            left = _bytes_of(cells)
-            while left:
-                found = self._file.readinto(left)
-                if not found:
-                    raise OSError
-                left = left[found:]
-
-        if cells.nbytes:
-            with self._lock:  # two passes may be under way
-                guarded(read, _FAILED)
-        return cells
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -149,15 +131,21 @@ class _Filed:
 
     def __getitem__(self, part: slice) -> NDArray[Any]:
         first, last, _ = part.indices(self.shape[0])
-        row = self.dtype.itemsize * math.prod(self.shape[1:])
-        return self.file.read(self.start + first * row, (last - first, *self.shape[1:]), self.dtype)
+        shape = (last - first, *self.shape[1:])
+        row = self.dtype.itemsize * math.prod(shape[1:])
+
+        def read() -> NDArray[Any]:
+            self.file.cells.seek(self.start + first * row)
+            found = np.fromfile(self.file.cells, self.dtype, math.prod(shape))
+            if found.size < math.prod(shape):
+                raise OSError
+            return found.reshape(shape)
+
+        with self.file.lock:  # two passes may be under way
+            return guarded(read, _FAILED)
 
 
 _Kept: TypeAlias = NDArray[Any] | _Filed
-
-
-def _bytes_of(cells: NDArray[Any]) -> memoryview:
-    return cells.reshape(-1).view(np.uint8).data
 
 
 class HeldSource(LocalSource):
@@ -189,23 +177,20 @@ class HeldSource(LocalSource):
 
     def count(self, advance: Advance = None) -> int:
         """Count the rows, and keep them."""
-        return int(self.total(self._columns, _count, advance=advance)[0])
+        return int(self.total(self._columns, count_rows, advance=advance)[0])
 
     def _pieces(self, columns: Columns, size: int) -> Iterator[Piece]:
-        if self._kept is None:
-            yield from self._first(columns, min(size, rows_of(len(self._columns))))
-            return
-        for piece, cells in self._kept:
-            for part in slices(piece.rows, size):
+        if self._kept is not None:
+            for piece, cells in self._kept:
                 wanted = {name: cells[name] for name in columns}
-                yield Piece(part.stop - part.start, partial(_cut, wanted, part), piece.part)
-
-    def _first(self, names: Collection[str], size: int) -> Iterator[Piece]:
+                for part in slices(piece.rows, size):
+                    yield Piece(part.stop - part.start, partial(_cut, wanted, part), piece.part)
+            return
         kept: list[tuple[Piece, dict[str, _Kept]]] = []
-        for piece in self._source._pieces(self._columns, size):
-            cells: dict[str, _Kept] = {}
+        for piece in self._source._pieces(self._columns, min(size, rows_of(len(self._columns)))):
+            cells = {}
             kept.append((replace(piece, read=dict), cells))  # without what it is read from
-            yield replace(piece, read=partial(self._keep, piece, cells, names))
+            yield replace(piece, read=partial(self._keep, piece, cells, columns))
         self._kept = kept
         self.rows = sum(piece.rows for piece, _ in kept)
 
@@ -220,15 +205,15 @@ class HeldSource(LocalSource):
             if self._bytes > HELD_BYTES:
                 self._file = self._file or File()
                 return self._file.append(cells)
-        lent = cells.base is not None and not self._source.keeps_order
-        return cells.copy() if lent else cells
+        return cells if cells.base is None else cells.copy()
 
 
 def _cut(cells: Mapping[str, _Kept], part: slice) -> Chunk:
     return {name: column[part] for name, column in cells.items()}
 
 
-def _count(chunks: Iterable[tuple[int, Chunk]]) -> Integers:
+def count_rows(chunks: Iterable[tuple[int, Chunk]]) -> Integers:
+    """Count rows, of at least one column."""
     return np.array([sum(len(next(iter(chunk.values()))) for _, chunk in chunks)], dtype=object)
 
 
@@ -246,10 +231,10 @@ def kept_source(
     advance : callable, optional
         As for `Source.total`.
     """
-    spool = Spool(2 + len(columns))
+    spool = _Spool(columns, persons)
     for chunk in source.chunks(persons.read_with(columns), _READ_ROWS, advance=advance):
         spool.add(matrix_of(chunk, tuple(columns), persons.column))
-    return spool.source(columns, partial(keep, most=persons.rows, key=persons.key))
+    return spool.source()
 
 
 class KeptSource(LocalSource):
@@ -315,17 +300,11 @@ def _cuts(starts: Places, rows: int, size: int) -> Iterator[slice]:
         first = last
 
 
-class Spool:
-    """Collects rows of persons.
+class _Spool:
+    """Collects rows of persons, of the columns that a call uses."""
 
-    Parameters
-    ----------
-    words : int
-        Numbers a row.
-    """
-
-    def __init__(self, words: int) -> None:
-        self._words = words
+    def __init__(self, columns: Columns, persons: Persons) -> None:
+        self._columns, self._persons = columns, persons
         self._waiting: list[Rows] = []
         self._bytes = 0
         self._file: File | None = None
@@ -338,25 +317,18 @@ class Spool:
         if self._bytes > (HELD_BYTES if self._file is None else _WRITE_BYTES):
             self._write()
 
-    def source(self, columns: Columns, settle: Callable[[Rows], Rows]) -> KeptSource:
-        """Bring persons' rows together. Call it once, when all rows have been taken.
-
-        Parameters
-        ----------
-        columns : mapping of str to ColumnType
-        settle : callable
-            Puts rows of the same person next to each other, given all rows of some persons. It may
-            leave rows out, and no person.
-        """
+    def source(self) -> KeptSource:
+        """Bring persons' rows together. Call it once, when all rows have been taken."""
+        kept = partial(keep, most=self._persons.rows, key=self._persons.key)
         if self._file is None:
-            held = np.concatenate([*self._waiting, np.empty((0, self._words))])
+            held = np.concatenate([*self._waiting, np.empty((0, 2 + len(self._columns)))])
             self._waiting.clear()
-            return KeptSource([settle(held)], columns)
+            return KeptSource([kept(held)], self._columns)
         self._write()
         parts = ([filed[rows] for filed, rows in part] for part in self._parts if part)
-        kept = KeptSource((settle(np.concatenate(part)) for part in parts), columns, File())
+        source = KeptSource((kept(np.concatenate(part)) for part in parts), self._columns, File())
         self._file.close()
-        return kept
+        return source
 
     def _write(self) -> None:
         """Write what is held, by parts."""

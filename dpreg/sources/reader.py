@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any, Protocol
 
 from dpreg.columns import Columns, ColumnType, PersonId, Unbounded
 from dpreg.errors import ArgumentError, DataError, shown
 from dpreg.running import bar, threads
 from dpreg.schema import contradictions
-from dpreg.sources.base import Chunk, Integers, LocalSource, Source, Tally, check_columns
+from dpreg.sources.base import Chunk, Integers, LocalSource, Source, Tally
 from dpreg.sources.cluster import ClusterSource, SpreadSource
 from dpreg.sources.kept import HeldSource, KeptSource, kept_source
 from dpreg.sources.persons import Persons
@@ -43,18 +43,11 @@ class RowTest(Protocol):
         """Return some columns of a chunk, with missing cells in rows that fail."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Passing:
-    """A tally of rows of which those that fail a test have missing cells."""
-
-    tally: Tally
-    where: RowTest
-    columns: dict[str, ColumnType]
-
-    def __call__(self, chunks: Iterable[tuple[int, Chunk]]) -> Integers:
-        return self.tally(
-            (start, self.where.blanked(chunk, self.columns)) for start, chunk in chunks
-        )
+def _passing(
+    tally: Tally, where: RowTest, columns: Columns, chunks: Iterable[tuple[int, Chunk]]
+) -> Integers:
+    """Tally rows of which those that fail a test have missing cells."""
+    return tally((start, where.blanked(chunk, columns)) for start, chunk in chunks)
 
 
 class Reader:
@@ -80,6 +73,8 @@ class Reader:
         How often the rows have been gone through, where they are or where the first pass kept them
         (`hold`). Public: it follows from the call's arguments. Counting the rows of a table that
         does not know how many it has reads no value, and is not one of them.
+    counted : int or None
+        Number of rows that a pass came across; who counts them in a pass notes it here.
     """
 
     def __init__(
@@ -97,7 +92,7 @@ class Reader:
         self._held: HeldSource | None = None
         self._kept: KeptSource | SpreadSource | None = None
         self._progress = progress
-        self._counted: int | None = None
+        self.counted: int | None = None
 
     @property
     def rows(self) -> int:
@@ -106,12 +101,12 @@ class Reader:
         With persons that of the kept rows, private under both relations.
         """
         source = self._read()
-        if self._counted is None and isinstance(source, HeldSource) and source.rows is None:
-            with self._bar("rows") as advance:
-                self._counted = source.count(advance)
-        elif self._counted is None:
-            self._counted = source.count() if source.rows is None else source.rows
-        return self._counted
+        if self.counted is None and isinstance(source, HeldSource) and source.rows is None:
+            with self._pass("rows", counts=False) as seen:
+                self.counted = source.count(seen.update)
+        elif self.counted is None:
+            self.counted = source.count() if source.rows is None else source.rows
+        return self.counted
 
     @property
     def person_count(self) -> int:
@@ -124,7 +119,7 @@ class Reader:
         assert self._kept is not None
         return self._kept.person_count
 
-    def settle(self, columns: Columns) -> None:
+    def settle(self, columns: Columns, tell: bool = True) -> None:
         """Check, before the charge, all columns that the call is going to read.
 
         Where progress is shown, stderr says which of them the table seems to contradict: to the
@@ -133,27 +128,18 @@ class Reader:
         Raises
         ------
         DataError
-            As `check_columns` says; or if the column of ids is one of them.
+            As `Source.check` says; or if the column of ids is one of them.
         ArgumentError
             If `DPREG_THREADS` is no number of threads.
         """
-        self._check(columns)
-        if showing(self._progress):
+        threads(1)  # refuses what the passes would refuse after the charge
+        read = dict(columns if self.where is None else self.where.read_with(columns))
+        self._columns = read
+        self.source.check(read if self.persons is None else self.persons.read_with(read))
+        if tell and showing(self._progress):
             told = {n: c for n, c in columns.items() if not isinstance(c, Unbounded | PersonId)}
             for doubt in contradictions(told, [(name, self.source.kind(name)) for name in told]):
                 print(f"{DOUBT} {doubt}", file=sys.stderr)
-
-    def _check(self, columns: Columns) -> None:
-        threads(1)  # refuses what the passes would refuse after the charge
-        columns = self._with_tested(columns)
-        self._columns = dict(columns)
-        if self.persons is not None:
-            columns = self.persons.read_with(columns)
-        check_columns(self.source, columns)
-
-    def learn(self, rows: int) -> None:
-        """Note the number of rows that a pass came across."""
-        self._counted = rows
 
     @property
     def rereadable(self) -> bool:
@@ -174,7 +160,7 @@ class Reader:
         """Return a reader that brings all rows of each person, and counts on."""
         assert self.persons is not None
         found = Reader(self.source, self._progress, replace(self.persons, rows=None), self.where)
-        found._check(columns)
+        found.settle(columns, tell=False)
         found._held, found.passes = self._held, self.passes
         return found
 
@@ -202,24 +188,21 @@ class Reader:
         self, columns: Columns, tally: Tally, what: str, *, positions: bool = False
     ) -> Integers:
         """Make one pass; `what` is read for, in a word or two, names its bar."""
-        source = self._read()
-        read = self._with_tested(columns)
+        source, read = self._read(), columns
         if self.where is not None:
-            tally = _Passing(tally, self.where, dict(columns))
-        with self._pass(what) as advance:
-            return source.total(read, tally, positions=positions, advance=advance)
+            read = self.where.read_with(columns)
+            tally = partial(_passing, tally, self.where, dict(columns))
+        with self._pass(what) as seen:
+            return source.total(read, tally, positions=positions, advance=seen.update)
 
     def chunks(self, columns: Columns, what: str) -> Iterator[Chunk]:
         """Make one pass chunk by chunk, where `source` is a `LocalSource`."""
-        source = self._read()
+        source, where = self._read(), self.where
         assert isinstance(source, LocalSource)
-        with self._pass(what) as advance:
-            for chunk in source.chunks(self._with_tested(columns), advance=advance):
-                yield chunk if self.where is None else self.where.blanked(chunk, columns)
-
-    def _with_tested(self, columns: Columns) -> Columns:
-        """Return the columns that a pass reads for some columns: those that are tested, too."""
-        return columns if self.where is None else self.where.read_with(columns)
+        read = columns if where is None else where.read_with(columns)
+        with self._pass(what) as seen:
+            for chunk in source.chunks(read, advance=seen.update):
+                yield chunk if where is None else where.blanked(chunk, columns)
 
     def _read(self) -> Source:
         """Return what passes go through: the table, or rows of it that were kept."""
@@ -227,29 +210,22 @@ class Reader:
         if self.persons is None:
             return source
         if self._kept is None and isinstance(source, LocalSource):
-            with self._pass("rows of persons") as advance:
-                self._kept = kept_source(source, self._columns, self.persons, advance)
+            with self._pass("rows of persons") as seen:
+                self._kept = kept_source(source, self._columns, self.persons, seen.update)
         elif self._kept is None:
             if not isinstance(source, ClusterSource):
                 raise ArgumentError(f"person needs rows that can be grouped, and not {source!r}")
             self._kept = source.kept(self._columns, self.persons)
         return self._kept
 
-    @contextmanager
-    def _pass(self, what: str) -> Iterator[Callable[[int], object]]:
-        """Count a pass, and show it while it lasts."""
-        self.passes += 1
-        with self._bar(what) as advance:
-            yield advance
-
-    @contextmanager
-    def _bar(self, what: str) -> Iterator[Callable[[int], object]]:
-        with bar(
+    def _pass(self, what: str, *, counts: bool = True) -> Any:
+        """Count a pass, and return the bar that shows it while it lasts."""
+        self.passes += counts
+        return bar(
             desc=what,
             total=self.source.parts,
             unit=f" {self.source.unit}",
             shown=showing(self._progress),
             delay=0.0 if self._progress else _PATIENCE,
             leave=False,
-        ) as seen:
-            yield seen.update
+        )

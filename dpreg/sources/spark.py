@@ -53,10 +53,9 @@ from pyspark.logger import PySparkLogger
 from dpreg.cells import Kind
 from dpreg.columns import Columns
 from dpreg.errors import ArgumentError, DataError
-from dpreg.sources.base import CHUNK_ROWS, Chunk, Integers, Tally, added, find_column
+from dpreg.sources.base import CHUNK_ROWS, Integers, Piece, Tally, added, find_column, tallied
 from dpreg.sources.cluster import (
     ClusterSource,
-    PartitionTally,
     Sending,
     check_versions,
     shielded,
@@ -174,16 +173,17 @@ class SparkSource(ClusterSource):
         read = self._selected(sending.columns).mapInArrow(_Sent(sending), kinds)
         return SparkSource(read.repartition(sending.labels[0]))
 
-    def _count(self) -> int:
+    def count(self) -> int:
+        """Count the rows where they are."""
         with _unlogged():
-            return int(self._data.count())
+            return shielded(_ENGINE, lambda: int(self._data.count()))
 
-    def _total(self, work: PartitionTally, positions: bool) -> Integers | None:
-        frame = self._selected(work.columns)
+    def _total(self, columns: Columns, tally: Tally, positions: bool) -> Integers | None:
+        frame = self._selected(columns)
         with _unlogged(), _cancelled(frame):
             counts = _counted(frame) if positions else None
-            sums = frame.mapInArrow(Tallies(work, counts), VECTORS)
-            for width in _widths(work.tally):
+            sums = frame.mapInArrow(Tallies(columns, tally, counts), VECTORS)
+            for width in _widths(tally):
                 # Each row goes, whole, to a task that its slot decides.
                 dealt = sums.repartition(*(() if width is None else (width,)), "slot")
                 sums = dealt.mapInArrow(sum_rows, VECTORS)
@@ -226,12 +226,14 @@ class Tallies:
 
     Attributes
     ----------
-    work : PartitionTally
+    columns : mapping of str to ColumnType
+    tally : Tally
     counts : dict of int to int, or None
         Rows of each partition, by its number, where places in the whole table are needed.
     """
 
-    work: PartitionTally
+    columns: Columns
+    tally: Tally
     counts: dict[int, int] | None
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
@@ -245,13 +247,13 @@ class Tallies:
         start = 0 if counts is None else sum(n for place, n in counts.items() if place < slot())
         rows = 0
 
-        def chunks() -> Iterator[Chunk]:
+        def placed() -> Iterator[tuple[int, Piece]]:
             nonlocal rows
-            for chunk in _chunks(batches, self.work.columns):
-                rows += len(next(iter(chunk.values())))
-                yield chunk
+            for piece in _pieces(batches, self.columns):
+                yield start + rows, piece
+                rows += piece.rows
 
-        vector = self.work.of(chunks(), start)
+        vector = tallied(self.tally, placed())
         if counts is not None and rows != counts.get(slot(), 0):
             raise DataError("a partition has other rows than before: put the table in order")
         return vector if rows else None
@@ -266,20 +268,19 @@ class _Sent:
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
-        read = _chunks(batches, self.sending.columns)
-        while (chunk := shielded(_ENGINE, lambda: next(read, None))) is not None:
-            yield pa.record_batch(self.sending(chunk))
+        read = (self.sending(piece.chunk()) for piece in _pieces(batches, self.sending.columns))
+        while (cells := shielded(_ENGINE, lambda: next(read, None))) is not None:
+            yield pa.record_batch(cells)
 
 
-def _chunks(batches: Iterable[Any], columns: Columns) -> Iterator[Chunk]:
-    """Read record batches of these columns, in their order."""
+def _pieces(batches: Iterable[Any], columns: Columns) -> Iterator[Piece]:
+    """Cut record batches of these columns, in their order."""
     import pyarrow as pa
 
     from dpreg.sources.arrow import batch_pieces
 
     named = (pa.RecordBatch.from_arrays(batch.columns, [*columns]) for batch in batches)
-    pieces = batch_pieces(((0, batch) for batch in named), columns, CHUNK_ROWS)
-    return (piece.chunk() for piece in pieces)
+    return batch_pieces(((0, batch) for batch in named), columns, CHUNK_ROWS)
 
 
 def sum_rows(batches: Iterator[Any]) -> Iterator[Any]:

@@ -1,22 +1,12 @@
-"""Tables in memory: pandas frames, mappings of names to arrays, and functions that return such.
+"""Tables in memory: pandas frames and mappings of names to arrays.
 
-A function that opens a table is the way to give rows that no other source can read, and to have a
-stream read more than once: called anew for each pass, it returns the rows in chunks. What is
-public: the names of the **first** chunk's columns, like those of any table; they are checked before
-anything is charged. Where names follow from rows, as in JSON lines, let the function first give a
-chunk without rows that has all columns. The names of later chunks, their kinds and the lengths of
-their columns may follow from rows, so they decide nothing: a column that such a chunk lacks, or has
-twice, or that is not a column at all, has only missing cells there; one that is too short has
-missing cells at its end.
-
-Tested in `tests/sources/test_table.py` and `tests/sources/test_opened.py`.
+Tested in `tests/sources/test_table.py`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -26,24 +16,8 @@ import pandas as pd
 from dpreg.cells import Kind, kind_of
 from dpreg.columns import Columns, ColumnType
 from dpreg.errors import ArgumentError, DataError
-from dpreg.sources.base import (
-    PART_ROWS,
-    Chunk,
-    LocalSource,
-    Piece,
-    Source,
-    find_column,
-    guarded,
-    guarded_items,
-    slices,
-)
-from dpreg.sources.numpy_cells import Values, meaning_of, missing_chunk, read_array
-
-_FAILED = "the function given as data failed"
-_WANTED = (
-    "the function given as data must return a table, or an iterable of tables: pandas DataFrames, "
-    "mappings of names to arrays, Arrow, Polars or DuckDB tables"
-)
+from dpreg.sources.base import PART_ROWS, Chunk, LocalSource, Piece, find_column, slices
+from dpreg.sources.numpy_cells import Values, meaning_of, read_array
 
 
 def frame_source(data: pd.DataFrame) -> TableSource:
@@ -51,45 +25,19 @@ def frame_source(data: pd.DataFrame) -> TableSource:
     if data.columns.nlevels > 1:
         raise DataError("the table's column labels have several levels: flatten them first")
     # Copy-on-write: later changes to the caller's frame do not reach these.
-    columns = [(label, data.iloc[:, place]) for place, label in enumerate(data.columns)]
-    return TableSource([(str(n), c) for n, c in columns if isinstance(n, str)], len(data))
+    names = [(place, str(n)) for place, n in enumerate(data.columns) if isinstance(n, str)]
+    return TableSource([(name, data.iloc[:, place]) for place, name in names], len(data))
 
 
 def mapping_source(data: Mapping[Any, Any]) -> TableSource:
     """Take a mapping of names to arrays, Series, lists or tuples of one length."""
     if not all(isinstance(name, str) for name in data):
         raise ArgumentError("data: the names of a mapping's columns must be text")
-    series = [(name, _as_series(name, values)) for name, values in data.items()]
+    series = [(name, as_series(name, values)) for name, values in data.items()]
     lengths = {len(column) for _, column in series}
     if len(lengths) > 1:
         raise DataError("the table's columns have different lengths")
     return TableSource(series, lengths.pop() if lengths else 0)
-
-
-def loose_source(data: pd.DataFrame | Mapping[Any, Any]) -> TableSource:
-    """Take a later chunk of a table: nothing about its columns is an error, since rows may be why.
-
-    What is no column is one of missing cells; columns that are too short are missing at their end.
-    """
-    if isinstance(data, pd.DataFrame):
-        return frame_source(data) if data.columns.nlevels == 1 else TableSource([], len(data))
-    found = [(name, _loose_series(name, values)) for name, values in data.items()]
-    rows = max((len(column) for _, column in found), default=0)
-    return TableSource(
-        [
-            (name, column if len(column) == rows else column.reindex(range(rows)))
-            for name, column in found
-            if isinstance(name, str)
-        ],
-        rows,
-    )
-
-
-def _loose_series(name: Any, values: object) -> pd.Series[Any]:
-    try:
-        return _as_series(name, values)
-    except ArgumentError:
-        return _missing(len(values) if isinstance(values, np.ndarray) and values.ndim else 0)
 
 
 class TableSource(LocalSource):
@@ -105,7 +53,7 @@ class TableSource(LocalSource):
 
     def kind(self, name: str) -> Kind:
         """Return what the container calls a column. DataError where absent or repeated."""
-        dtype = self._find(name).dtype
+        dtype = self._columns[find_column(self.names, name)].dtype
         if isinstance(dtype, pd.ArrowDtype):
             from dpreg.sources.arrow_cells import kind_of_arrow
 
@@ -113,7 +61,7 @@ class TableSource(LocalSource):
         return kind_of(dtype)
 
     def _pieces(self, columns: Columns, size: int) -> Iterator[Piece]:
-        arrays = {name: _held(self._find(name)) for name in columns}
+        arrays = {name: _held(self._columns[find_column(self.names, name)]) for name in columns}
         readers = {name: array_reader(array, columns[name]) for name, array in arrays.items()}
 
         def read(part: slice) -> Chunk:
@@ -122,16 +70,16 @@ class TableSource(LocalSource):
         for part in slices(max(map(len, arrays.values()), default=0), size):
             yield Piece(part.stop - part.start, partial(read, part), part.start // PART_ROWS)
 
-    def _find(self, name: str) -> pd.Series[Any]:
-        return self._columns[find_column(self.names, name)]
-
 
 def _missing(rows: int) -> pd.Series[Any]:
     return pd.Series(np.full(rows, None, dtype=object), dtype=object)
 
 
-def _as_series(name: str, values: object) -> pd.Series[Any]:
-    """Make a column of one value of a mapping, without looking at its cells."""
+def as_series(name: str, values: object, loose: bool = False) -> pd.Series[Any]:
+    """Make a column of one value of a mapping, without looking at its cells.
+
+    Where `loose`, what is no column is one of missing cells.
+    """
     if isinstance(values, list | tuple):
         cells = np.empty(len(values), dtype=object)
         for place, cell in enumerate(values):
@@ -154,6 +102,8 @@ def _as_series(name: str, values: object) -> pd.Series[Any]:
                 return _missing(len(values))
             case "M" | "m":  # never read; pandas would raise on dates beyond its range
                 return pd.Series(np.full(len(values), "NaT", dtype=f"{values.dtype.kind}8[s]"))
+    if loose:
+        return _missing(len(values) if isinstance(values, np.ndarray) and values.ndim else 0)
     raise ArgumentError(
         f"data: column {name!r} must be a list or a one-dimensional array of numbers or text"
     )
@@ -196,119 +146,3 @@ def _arrow_reader(array: Any, how: ColumnType) -> Callable[[slice], Values]:
         return np.concatenate(pieces or [meaning_of(how).cells([])])
 
     return ranged
-
-
-def _is_table(data: object) -> bool:
-    return isinstance(data, pd.DataFrame | Mapping) or hasattr(data, "__arrow_c_stream__")
-
-
-class OpenedSource(LocalSource):
-    """A source of chunks that a function returns.
-
-    Parameters
-    ----------
-    function : callable without arguments
-        Returns an iterable of tables (a generator, most often): pandas DataFrames, mappings, or
-        anything with ``__arrow_c_stream__``; or one such table. Each call must open the rows anew:
-        it is called **once here, for the first chunk's names and kinds**, and once for each pass.
-        Chunks may have any number of rows. Each must be a table of its own: while the next is asked
-        for, some of its rows may still be being read in other threads.
-    as_source : callable
-        `dpreg.sources.as_source`, which takes each chunk.
-
-    Raises
-    ------
-    DataError
-        If the function or its iterator fails: the error names the type of its exception and
-        nothing else, since the text could quote a row. If it gives no chunk to take the names
-        from. While rows are read (the ledger stays charged): if another number of rows comes than
-        at the pass before, or the very iterator that was used up already.
-    ArgumentError
-        If what it returns is not an iterable of tables; while rows are read, if a chunk is none.
-    """
-
-    unit = "chunk"
-    keeps_order = False  # not promised: the function may run a query
-    fleeting = True
-
-    def __init__(
-        self, function: Callable[[], object], as_source: Callable[[object], Source]
-    ) -> None:
-        self._function, self._as_source = function, as_source
-        self._used: object = None
-        self._rows: int | None = None  # of the first complete pass
-        tables = self._tables()
-        first = next((as_source(table) for table in tables), None)
-        tables.close()
-        if first is None:
-            raise DataError(
-                "the function given as data returned no chunk: let it give one without rows, so "
-                "that the names of the columns are known"
-            )
-        self.names = first.names
-        self._kinds = {name: first.kind(name) for name in first.names if _is_unique(first, name)}
-
-    def kind(self, name: str) -> Kind:
-        """Return what the first chunk calls a column. DataError where absent or repeated."""
-        find_column(self.names, name)
-        return self._kinds[name]
-
-    def _pieces(self, columns: Columns, size: int) -> Iterator[Piece]:
-        rows = 0
-        for part, table in enumerate(self._tables()):
-            for piece in _pieces(self._chunk(table), columns, size):
-                yield replace(piece, part=part)
-                rows += piece.rows
-        if self._rows not in (None, rows):
-            raise DataError(
-                "the function given as data returned another number of rows than at the pass "
-                "before: let it open the same table at each call"
-            )
-        self._rows = rows
-
-    def _tables(self) -> Generator[Any]:
-        """Call the function; each table that it gives."""
-        opened = guarded(self._function, _FAILED)
-        if hasattr(opened, "__next__"):
-            if opened is self._used:
-                raise DataError(
-                    "the function given as data returned the same iterator again, which has been "
-                    "used up: let it make a new one at each call"
-                )
-            self._used = opened
-        if _is_table(opened):
-            opened = [opened]
-        elif isinstance(opened, str | bytes) or not isinstance(opened, Iterable):
-            raise ArgumentError(f"{_WANTED}; it returned a {type(opened).__name__}")
-        tables = guarded(partial(iter, opened), _FAILED)
-        for table in guarded_items(tables, _FAILED):
-            if not _is_table(table):
-                raise ArgumentError(f"{_WANTED}; one of its chunks is a {type(table).__name__}")
-            yield table
-
-    def _chunk(self, table: Any) -> LocalSource:
-        loose = isinstance(table, pd.DataFrame | Mapping)
-        source = loose_source(table) if loose else self._as_source(table)
-        assert isinstance(source, LocalSource)  # as all are that come as one of these
-        return source
-
-
-def _pieces(chunk: LocalSource, columns: Columns, size: int) -> Iterator[Piece]:
-    """Cut a chunk into pieces, with missing cells where it has no such column, or several."""
-    there = {name: how for name, how in columns.items() if _is_unique(chunk, name)}
-    gone = {name: how for name, how in columns.items() if name not in there}
-    if there:
-        for piece in chunk._pieces(there, size):
-            yield replace(piece, read=partial(_completed, piece, gone)) if gone else piece
-        return
-    for part in slices(LocalSource.count(chunk), size):
-        rows = part.stop - part.start
-        yield Piece(rows, partial(missing_chunk, columns, rows), 0)
-
-
-def _completed(piece: Piece, gone: Columns) -> Chunk:
-    return {**piece.read(), **missing_chunk(gone, piece.rows)}
-
-
-def _is_unique(source: Source, name: str) -> bool:
-    return source.names.count(name) == 1

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.design_rows import blocks
+from oracles.labelled import accumulate_groups
 
 from dpreg.arrays import to_grid
 from dpreg.formula import rows as groups
 from dpreg.formula.design import Design, build_design
-from dpreg.moments import accumulate, accumulate_groups, read_moments
+from dpreg.moments import accumulate, read_moments
 from dpreg.privacy.mechanisms.coins import Coins
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader

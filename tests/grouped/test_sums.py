@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpreg import grouped as room
-from dpreg.grouped import Group, GroupedCells, GroupSums, Layout, Slots
+from dpreg.grouped import CodedRows, Group, GroupedCells, Layout, Slots, Sums
 
 ONE = 1 << 20
 
@@ -25,8 +25,7 @@ def layouts(rng: np.random.Generator) -> Layout:
         rest = rng.choice([0, -ONE, ONE, 12345], size=width)
         steps = None if rng.random() < 0.5 else rng.choice([-ONE, 0, ONE], size=width) - rest
         groups.append(Group(places, rest, steps))
-    dense = np.setdiff1d(np.arange(size), [0, *shuffled[1:], size - 1])
-    return Layout(size, np.array([0, *dense, size - 1]), tuple(groups))
+    return Layout(size, tuple(groups))
 
 
 def rows_of(layout: Layout, count: int, rng: np.random.Generator) -> tuple[object, ...]:
@@ -50,17 +49,10 @@ def rows_of(layout: Layout, count: int, rng: np.random.Generator) -> tuple[objec
 
 
 def summed(layout: Layout, sets: int, parts: Iterator[tuple[object, ...]]) -> list[GroupedCells]:
-    sums = GroupSums(layout, sets)
-    k = len(layout.dense)
-    dense = np.zeros((sets, k, k), dtype=object)
+    sums = Sums(layout, sets)
     for cells, slots, labels in parts:
-        sums.add(cells, slots, labels)
-        whole = cells.astype(int)
-        for one in range(sets):
-            some = whole if labels is None else whole[labels == one]
-            dense[one] += some.T @ some
-    triangles = [one[np.triu_indices(k)] for one in dense]
-    return [GroupedCells(layout, vector) for vector in sums.vectors(triangles)]
+        sums.add(CodedRows(cells, tuple(slots)), labels)
+    return [GroupedCells(layout, vector) for vector in sums.vectors()]
 
 
 def check(seed: int, sets: int, pieces: int) -> None:
@@ -96,18 +88,17 @@ def test_right_beyond_int64(monkeypatch: pytest.MonkeyPatch) -> None:
     places = (np.array([1]), np.array([2]))
     step = np.array([ONE])
     groups = (Group(places[0], np.array([0]), None), Group(places[1], np.array([0]), step))
-    layout = Layout(4, np.array([0, 3]), groups)
+    layout = Layout(4, groups)
     rows = 1 << 18
     codes = np.zeros(rows, dtype=np.intp)
-    slots = [Slots(codes, np.full(rows, -float(ONE))), Slots(codes, None)]
-    sums = GroupSums(layout, 1)
+    slots = (Slots(codes, np.full(rows, -float(ONE))), Slots(codes, None))
+    sums = Sums(layout, 1)
     times = 33
     for _ in range(times):
-        sums.add(np.full((rows, 2), float(ONE)), slots)
+        sums.add(CodedRows(np.full((rows, 2), float(ONE)), slots))
     top = times * rows << 40
     assert top > 2**63
-    triangle = np.array([top, top, top], dtype=object)
-    (vector,) = sums.vectors([triangle])
+    (vector,) = sums.vectors()
     cells = GroupedCells(layout, vector)
     assert tuple(cells) == (
         (top, -top, top, top),
@@ -118,16 +109,17 @@ def test_right_beyond_int64(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_counts_times_steps_are_right_beyond_int64() -> None:
-    """Where all groups have steps nothing is emptied: sums leave int64 at the end alone."""
+    """Where all groups have steps, what they are multiplied into leaves int64 at the end alone."""
     group = Group(np.array([1, 2]), np.array([ONE, -ONE]), np.array([-2 * ONE, 2 * ONE]))
-    layout = Layout(4, np.array([0, 3]), (group,))
+    layout = Layout(4, (group,))
     rows, times = 1 << 18, 33
-    sums = GroupSums(layout, 1)
+    sums = Sums(layout, 1)
+    slots = (Slots(np.zeros(rows, dtype=np.intp), None),)
     for _ in range(times):
-        sums.add(np.full((rows, 2), float(ONE)), [Slots(np.zeros(rows, dtype=np.intp), None)])
+        sums.add(CodedRows(np.full((rows, 2), float(ONE)), slots))
     top = times * rows << 40
     assert top > 2**63
-    (vector,) = sums.vectors([np.array([top, top, top], dtype=object)])
+    (vector,) = sums.vectors()
     assert tuple(GroupedCells(layout, vector)) == (
         (top, -top, -top, top),
         (-top, top, top, -top),

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from dpreg.columns import Numeric
+from dpreg.grouped import CodedRows, Layout
 from dpreg.looks.coordinates import Place, Point, place_of
 from dpreg.looks.described import Described, Told
 from dpreg.looks.families import Binomial, Linear, Poisson
@@ -29,6 +30,13 @@ class Stored:
 
     def block(self, chunk: Any) -> np.ndarray:
         return np.column_stack([chunk[f"z{j}"] for j in range(self.size)])
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(self.size)
+
+    def coded(self, chunk: Any) -> CodedRows:
+        return CodedRows(self.block(chunk), ())
 
 
 def chunk(z: Any) -> dict[str, np.ndarray]:

@@ -57,8 +57,8 @@ class KillingSum:
 class DealtByContent:
     """A mutant of `Tallies`: which task adds a vector follows from what it holds."""
 
-    def __init__(self, work, counts):
-        self.tallies = Tallies(work, counts)
+    def __init__(self, columns, tally, counts):
+        self.tallies = Tallies(columns, tally, counts)
 
     def __call__(self, batches):
         for row in self.tallies(batches):

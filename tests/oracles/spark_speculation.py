@@ -45,12 +45,13 @@ SPECULATION = {
 class Slow:
     """Tallies, with their own coins, of which the first attempt at one partition dawdles."""
 
-    work: object
+    columns: object
+    tally: object
     counts: object
     folder: Path
 
     def __call__(self, batches):
-        made = list(Tallies(self.work, self.counts)(batches))
+        made = list(Tallies(self.columns, self.tally, self.counts)(batches))
         context = TaskContext.get()
         place, attempt = context.partitionId(), context.attemptNumber()
         (self.folder / f"{place}-{attempt}").touch()

@@ -35,13 +35,13 @@ class Made(ClusterSource):
     def _together(self, sending):
         raise NotImplementedError
 
-    def _count(self):
+    def count(self):
         return sum(map(len, self.partitions))
 
-    def _total(self, work, positions):
+    def _total(self, columns, tally, positions):
         vectors = []
         for cells in self.partitions:
-            vectors.append(pickle.loads(pickle.dumps(work.tally))([(0, {"x": cells})]))
+            vectors.append(pickle.loads(pickle.dumps(tally))([(0, {"x": cells})]))
         return added(vectors) if vectors else None
 
 
@@ -61,7 +61,7 @@ def test_no_partition_is_the_tally_of_no_rows():
 
 def test_an_engine_that_fails_says_nothing_of_the_rows():
     class Lost(Made):
-        def _total(self, work, positions):
+        def _total(self, columns, tally, positions):
             raise RuntimeError("row 3 is Mallory")
 
     with pytest.raises(DataError, match="Made") as caught:

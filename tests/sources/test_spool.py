@@ -137,7 +137,7 @@ def test_passes_side_by_side_read_the_same_rows():
 
 def test_a_disk_that_fails_is_an_error_without_a_cause(monkeypatch):
     source = kept()
-    os.ftruncate(source._blocks[0].file._file.fileno(), 100)
+    os.ftruncate(source._blocks[0].file.cells.fileno(), 100)
     with pytest.raises(DataError, match=r"temporary file.*TMPDIR") as cut:
         list(source.chunks(X))
 

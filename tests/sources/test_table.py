@@ -23,7 +23,6 @@ from hypothesis import strategies as st
 from dpreg.columns import Boolean, Categorical, Numeric, Unbounded
 from dpreg.errors import ArgumentError, DataError
 from dpreg.sources import Source, as_source
-from dpreg.sources.base import check_columns
 
 TYPES = [
     Numeric(0, 1),
@@ -117,7 +116,7 @@ def built(builder, cells, how):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # pandas', while it builds: none of dpreg's
             table = BUILDERS[builder](cells)
-        check_columns(as_source(table), {"x": how})
+        as_source(table).check({"x": how})
     except (TypeError, ValueError, OverflowError, ArithmeticError):
         return None
     return table
@@ -411,7 +410,7 @@ def test_what_cannot_be_read_is_refused_before_a_row_is_read(columns, says, rows
     with pytest.raises(DataError, match=says):
         source.chunks(columns, 5)  # not in the iterator
     with pytest.raises(DataError, match=says):
-        check_columns(source, columns)
+        source.check(columns)
 
 
 @pytest.mark.parametrize("name", ["time", "span"])
