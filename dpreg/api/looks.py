@@ -207,10 +207,9 @@ class Looks(Way):
         """
         context, reader = self.context, self.context.reader
         auto, design = not (self.asked or self.model.alone), context.trial
-        if auto and not self.chooses and (wide := too_wide(design, context.cost)):
-            return wide
-        plan = self.plan()
-        columns, reason = plan.columns - 1, ""
+        if auto and (reason := unsuited(self.model, design, context.cost, chooses=self.chooses)):
+            return reason
+        plan, reason = self.plan(), ""
         if reader.persons is not None and context.passes:
             # What was brought together for bounds are some rows of each person: looks bring all.
             reader.hold()
@@ -220,13 +219,8 @@ class Looks(Way):
                     head = "data" if self.model.alone else 'method="adaptive"'
                     mend = "Declare the bounds, or give a table that stays."
                     raise DataError(f"{head}: {reason}. {mend}")
-        if auto and not reason:
-            if reader.persons is None and not reader.rereadable:
-                reason = "the rows can be read once, and may not be held for looks"
-            elif not columns:
-                reason = "there are no columns to look at"
-            elif self.chooses and columns > _WIDE:
-                reason = f"looks at {columns:,} columns would take minutes"
+        if auto and not reason and reader.persons is None and not reader.rereadable:
+            reason = "the rows can be read once, and may not be held for looks"
         if not reason and rows is not None and not self.model.alone:
             reason = too_few(self.plan, context.cost, rows, has)
         if reason and self.asked:
@@ -273,8 +267,13 @@ class Looks(Way):
         return fitted(self.model, design, columns_of(self.model, design), seen, facts)
 
 
-def too_wide(design: Design, cost: Budget) -> str:
-    """Return why a factor is too wide to be looked at in stages; empty if none is. Public."""
+def unsuited(model: LookedModel, design: Design, cost: Budget, *, chooses: bool) -> str:
+    """Return why "auto" does not look at these columns; empty if it does. Public."""
+    columns = len(looked_at(model, design)) - 1
+    if not columns:
+        return "there are no columns to look at"
+    if chooses:
+        return f"looks at {columns:,} columns would take minutes" if columns > _WIDE else ""
     most = _LOOKED_AT if cost.delta else _LOOKED_AT_PURELY
     wide = max((t for t in design.terms if t.exclusive), key=lambda t: len(t.columns), default=None)
     if wide is None or len(wide.columns) < most:

@@ -176,13 +176,15 @@ def _way(plan: Any) -> str:
     """Say which method "auto" takes here, and what the other would need."""
     facts = plan.facts
     papers = facts.method == "auto" and facts.papers
-    kind = "adaptive" if plan.method == "adaptive" else "papers" if papers else "others"
+    kind = "papers" if papers else "unsuited" if plan.unsuited else "others"
+    kind = "adaptive" if plan.method == "adaptive" else kind
     return words(
         f"way-{kind}",
         n=plan.rows_needed,
         eps=plan.eps_needed,
         instead="pcls" if facts.chooses else "gram",
         papers=", ".join(facts.papers),
+        why=plan.unsuited,
     )
 
 

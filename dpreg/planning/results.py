@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 import pandas as pd
 
+from dpreg.api.looks import unsuited
 from dpreg.errors import ArgumentError
 from dpreg.looks.plan import NOISES, LookPlan, eps_for, fresh_share, plan_looks, too_few
 from dpreg.planning import chances, pages
@@ -148,10 +149,17 @@ class Planned(Printed):
     @property
     def adaptive(self) -> bool:
         """Whether the call looks at the rows several times: the rule of the call itself."""
-        if self.facts.method != "auto":
-            return self.facts.method == "adaptive"
-        one = self.facts.papers or self.facts.noise == "laplace"
-        return not one and self.n >= self.looks().rows_needed
+        facts = self.facts
+        if facts.method != "auto":
+            return facts.method == "adaptive"
+        once = facts.papers or facts.noise == "laplace" or self.unsuited
+        return not once and self.n >= self.looks().rows_needed
+
+    @property
+    def unsuited(self) -> str:
+        """Why "auto" does not look at these columns, however many the rows; empty if it does."""
+        stated = self.stated
+        return unsuited(stated.model, stated.design, self.cost, chooses=self.facts.chooses)
 
     @property
     def method(self) -> str:

@@ -133,7 +133,7 @@ def test_what_is_drawn_costs_what_the_budget_lists(call, neighbors, contribution
     draw, choose = VectorNoise.draw, choice.choose
 
     def drawn(self, size, rng=None):
-        noises.append((self.eps, id(self)))
+        noises.append((self.cost.eps, id(self)))
         return draw(self, size, rng)
 
     def chosen(scores, *, eps, **options):

@@ -78,6 +78,22 @@ def test_few_rows_take_gram_and_say_what_looks_would_need():
         assert _planned(150, method="staged").method == "adaptive"
 
 
+def test_a_factor_too_wide_for_looks_takes_gram_as_the_call_does(monkeypatch):
+    monkeypatch.setattr("dpreg.planning.rows._DRAWS", 1)
+    schema = {"y": (-4, 4), "x": (-1, 1), "g": [f"u{i}" for i in range(45)]}
+    facts = {"formula": "y ~ x + g", "schema": schema}
+    found = plan({"x": 0.3}, of="ols", sigma=0.7, n=100_000, eps=1, **facts)
+    assert found.n > found.rows_needed
+    assert found.method == "gram"
+    assert 'takes "gram": g has so many levels' in str(found)
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({"x": rng.uniform(-1, 1, 100_000), "g": rng.choice(schema["g"], 100_000)})
+    table["y"] = np.clip(0.3 * table["x"] + rng.normal(0, 0.7, 100_000), -4, 4)
+    called = dpreg.dp_ols(facts["formula"], table, 1, schema=schema, unsafe_seed=1)
+    assert called.method == "gram"
+    assert found.errors["std err"]["x"] / called.bse["x"] == pytest.approx(1, abs=0.2)
+
+
 def test_a_page_a_table_and_a_sentence():
     found = _planned(5_000)
     assert list(found.coefficients.index) == list(EFFECTS)
