@@ -83,7 +83,7 @@ class Moments:
 
 @dataclass(frozen=True, slots=True)
 class _MomentTally:
-    """Adds up the moments of each group of rows; see `dpreg.sources.Tally`.
+    """Adds up the moments of each group of rows; see `dpreg.sources.base.Tally`.
 
     Both halves of a split, and all blocks of a private radius, come from one reading of a row: its
     coin is tossed where it is read, and every attempt of a cluster's task hands over the moments

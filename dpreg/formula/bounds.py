@@ -41,7 +41,7 @@ overflows) is refused then. Bought bounds are kept within what these span."""
 
 @dataclass(frozen=True, slots=True)
 class _BoundsTally:
-    """Adds up what each column's search wants counted; see `dpreg.sources.Tally`."""
+    """Adds up what each column's search wants counted; see `dpreg.sources.base.Tally`."""
 
     counting: Mapping[str, Callable[[Floats], Ints]]
 

@@ -76,7 +76,7 @@ class Exact:
 
 @dataclass(frozen=True, slots=True)
 class LookTally:
-    """Adds up what a look is of; see `dpreg.sources.Tally`.
+    """Adds up what a look is of; see `dpreg.sources.base.Tally`.
 
     Attributes
     ----------

@@ -73,8 +73,8 @@ One row replaced, with a value before and after: N stays. *Centre*: one removal 
 range 2. *Scale*: E moves by 0 or s for all e at once, s = 1 or s = -1 (the row's distance went one
 way), so the score by at most 1 in absolute value: range 2. *End*: likewise 0 or s: range 1. A row
 whose value appears or vanishes is one added or removed. k rows: the ranges of a chain of k steps
-add. Each choice is eps_i-DP by `dpreg.privacy.mechanisms.choose`, given the earlier ones; they
-compose in sequence.
+add. Each choice is eps_i-DP by `dpreg.privacy.mechanisms.choice.choose`, given the earlier ones;
+they compose in sequence.
 
 What it is good for
 -------------------

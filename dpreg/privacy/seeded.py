@@ -20,7 +20,7 @@ NOT_PRIVATE: Final = "NOT PRIVATE: seeded"
 
 
 def choose(scores: Ints, *, scale: float, mechanism: str, rng: Generator) -> int:
-    """Draw an index by the same law as `dpreg.privacy.mechanisms.choose`; **not private**.
+    """Draw an index by the same law as `dpreg.privacy.mechanisms.choice.choose`; **not private**.
 
     The scores are shifted by their minimum, a common shift that changes no law, in uint64, where
     the difference of two int64 never overflows.

@@ -271,7 +271,7 @@ def useless_term_penalty(
     false_inclusions : Fraction
         alpha, positive.
     rate : Fraction
-        t, the mechanism's rate per score unit (`dpreg.privacy.mechanisms.effective_t`).
+        t, the mechanism's rate per score unit (`dpreg.privacy.mechanisms.choice.effective_t`).
     mechanism : {"permute-and-flip", "exponential", "laplace"}
 
     Returns

@@ -144,7 +144,7 @@ class Persons:
     rows : int or None
         k, the most rows of one person that are kept; None keeps all.
     key : bytes
-        Secret: `dpreg.privacy.mechanisms.secret_key`.
+        Secret: `dpreg.privacy.mechanisms.coins.secret_key`.
     """
 
     column: str
