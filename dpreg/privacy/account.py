@@ -364,7 +364,7 @@ class Account:
     def charge(self, ledger: Ledger | None, label: str) -> None:
         """Charge the sum of all lines to a ledger, if there is one, and seal the account.
 
-        The ledger is told whom the charge protects.
+        The ledger records whom the charge protects.
 
         Raises
         ------

@@ -102,7 +102,10 @@ def _unclipped_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take away the last line of defence, so that the clip before it is what is tested."""
 
     def to_grid(block: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        return np.nan_to_num(np.rint(block * 2.0**CELL_BITS))
+        cells = np.nan_to_num(np.rint(block * 2.0**CELL_BITS))
+        if out is not None:
+            out[...] = cells
+        return cells
 
     monkeypatch.setattr(moments, "to_grid", to_grid)
 
@@ -110,15 +113,15 @@ def _unclipped_grid(monkeypatch: pytest.MonkeyPatch) -> None:
 def _unclipped_scale(monkeypatch: pytest.MonkeyPatch, which: str) -> None:
     """Leave out the clip of the design's columns ("x"), of the response ("y"), or of both."""
     product, honest = matrix.multiplied, matrix.scale
-    last: list[np.ndarray] = []
+    last: list[str] = []
 
-    def multiplied(*args: Any) -> np.ndarray:
-        last[:] = [product(*args)]
-        return last[0]
+    def multiplied(parts: Any, values: Any) -> np.ndarray:
+        last[:] = [part.factor.code for part in parts]
+        return product(parts, values)
 
     def scale(raw: np.ndarray, offset: float, width: float, out: np.ndarray) -> None:
         honest(raw, offset, width, out)
-        if ("x" if last and raw is last[0] else "y") in which:
+        if ("y" if last == ["y"] else "x") in which:
             np.divide(raw - offset, width, out=out)
 
     monkeypatch.setattr(matrix, "multiplied", multiplied)

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpreg.formula.factors import Coded, Factor, bind, column_types
+from dpreg.formula.factors import Coded, bind, column_types
+from dpreg.formula.rows import Part
 from dpreg.formula.syntax import read_factor
 from dpreg.formula.terms import code_terms, read_terms
 from dpreg.schema import Schema
@@ -139,13 +140,13 @@ class Words:
         types = column_types(specs, declared)
         factors = {code: bind(code, spec, types, response=False) for code, spec in specs.items()}
         found = {INTERCEPT[0]: Column(INTERCEPT[0])}
-        terms, products = code_terms(parsed, factors)
+        terms, columns = code_terms(parsed, factors)
+        names = [INTERCEPT[0], *columns]
         for term in terms:
-            for column in (products[place - 1] for place in term.columns if place):
-                codes = tuple(code for code, _, _ in column.parts)
-                ends = (_end(factors[code], place, at) for code, place, at in column.parts)
+            for name in (names[place] for place in term.columns if place):
+                codes = (part.factor.code for part in columns[name])
                 labels = tuple(self.labels.get(code, code) for code in codes)
-                found[column.name] = Column(term.name, labels, tuple(ends))
+                found[name] = Column(term.name, labels, tuple(map(_end, columns[name])))
         return found
 
     def units(self, columns: Mapping[str, Column]) -> dict[str, str]:
@@ -176,10 +177,12 @@ def named_in_lists(text: str, names: Mapping[str, str]) -> str:
     return re.sub(pattern, lambda found: found[1] + names[found[2]], text)
 
 
-def _end(factor: Factor, place: int, at: Any) -> str:
-    if isinstance(factor, Coded):
-        level = factor.levels[int(np.argmax(at))]
+def _end(part: Part) -> str:
+    factor = part.factor
+    if isinstance(factor, Coded) and part.levels is not None:
+        level = factor.levels[int(np.argmax(part.levels))]
         if isinstance(level, bool):
             return str(level).upper()
         return level if isinstance(level, str) else shortest(float(level))
-    return str(place + 1) if len(factor.intervals) > 1 else ""
+    several = not isinstance(factor, Coded) and len(factor.intervals) > 1
+    return str(part.place + 1) if several else ""
