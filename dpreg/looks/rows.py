@@ -293,7 +293,7 @@ def _summed(seen: _Seen, place: Place, codes: Ints) -> Limited:
     if place.together:
         scale = _ONE / place.score / weight
         reach = np.abs(drawn) * scale * present
-        f = seen.residual * (scale * _near(reach, _LONG) * present)
+        f = seen.residual * (scale * _near(reach, _LONG))
         if seen.farthest is not None:
             most = np.ceil(np.minimum(reach, _LONG))
             share = np.minimum(share, _shrunk(person_sums(codes, _squares(most[None, :]))))
@@ -303,7 +303,7 @@ def _summed(seen: _Seen, place: Place, codes: Ints) -> Limited:
     else:
         own = _ONE / (root * place.score)
         reach = np.abs(drawn) * seen.length * own * present
-        scores = np.trunc(seen.v * (seen.residual * own * _near(reach, _FAR) * present))
+        scores = np.trunc(seen.v * (seen.residual * own * _near(reach, _FAR)))
         total = person_sums(codes, scores.T.astype(np.int64)).T.astype(np.float64)
         if seen.farthest is None:
             length = np.zeros(total.shape[1])

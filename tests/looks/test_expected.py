@@ -91,6 +91,20 @@ def test_errors_are_those_that_calls_report(delta, n):
     np.testing.assert_array_equal(again[0][1].releases[-1].score, seen[0][1].releases[-1].score)
 
 
+def test_a_person_counts_as_little_in_a_score_as_in_the_information_carried_to_it(monkeypatch):
+    places, sums = [], Expected._sums
+    monkeypatch.setattr(
+        Expected,
+        "_sums",
+        lambda self, *args, **more: places.append(args[0]) or sums(self, *args, **more),
+    )
+    z = np.repeat(stored(rows(400)), 5, axis=0)
+    look(Expected(planned("0", "id"), DESCRIBED, z, len(z), np.random.default_rng(1), 5), Linear())
+    located, last = places[-2:]
+    assert located.together > last.together
+    assert last.information <= located.information**2
+
+
 @pytest.mark.parametrize("delta", ["0", "1e-6"])
 @pytest.mark.parametrize("each", [5, 10])
 def test_persons_with_more_rows_than_there_is_room_for_are_fitted_as_others_are(delta, each):
