@@ -212,12 +212,12 @@ class _Seen:
             np.minimum(residual, cap, out=residual)
         residual -= mean
         residual *= terms.factor
-        residual[absent] = 0.0
         if described.weights is not None:
             own = described.weights.of(cells)
             absent |= own == 0.0
             own[absent] = 1.0
             weight, residual = weight * own, residual * own
+        residual[absent] = 0.0
         farthest = None
         if family.blind:
             farthest = np.maximum(mean, cap - mean)

@@ -330,13 +330,14 @@ def test_a_weight_is_a_part_of_the_largest_and_its_rows_are_limited_like_others(
     own = Told(plain_.described.offsets[0], (0.0, 3.0))
     rows = Rows(plain_.design, replace(plain_.described, weights=own), plain_.place)
     z = hostile(rng, 400, width(rows))
-    k, f, _ = located(rows, z)
+    k, f, contrast = located(rows, z)
     assert max(squares(k)) <= FULL
     assert max(squares(f)) <= FULL
     none = own.of(rows.cells(chunk(z))) == 0.0
     assert 20 < none.sum() < 380
     assert not k[:, none].any()
     assert not f[:, none].any()
+    assert together or not contrast[:, none].any()
     assert k[:, ~none].any()
     summed = rows.summed(rows.cells(chunk(z)), np.arange(400) // 2)
     assert max(person_squares(summed[0], np.arange(400) // 2, 200)) <= FULL
