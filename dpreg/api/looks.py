@@ -90,6 +90,10 @@ class LinearModel:
         """Return T and t: coefficients of stored columns become T b + t."""
         return design.to_user_units(columns)
 
+    def response_of(self, design: Design) -> tuple[str, float]:
+        """Return the response as a caller writes it, and its unit: user units a stored one."""
+        return design.response.name, design.response.width
+
     def told(self, design: Design, seen: Seen, found: Estimates, constant: bool) -> dict[str, Any]:
         """Return what a fit of this kind has of its own."""
         variance = found.residual_variance
@@ -120,6 +124,10 @@ class FamilyModel(Model):
     def family(self, design: Design) -> Family:
         """Return the family."""
         return family_of(self.name, design.response.hi)
+
+    def response_of(self, design: Design) -> tuple[str, float]:
+        """Return the response as a caller of `dp_glm` writes it; a predictor has no unit."""
+        return self.response, 1.0
 
     def told(self, design: Design, seen: Seen, found: Estimates, constant: bool) -> dict[str, Any]:
         """Return what a fit of this kind has of its own."""
@@ -207,9 +215,10 @@ class Looks(Way):
         """
         context, reader = self.context, self.context.reader
         auto, design = not (self.asked or self.model.alone), context.trial
-        if auto and (reason := unsuited(self.model, design, context.cost, chooses=self.chooses)):
+        reason = unsuited(self.model, design, context.cost, chooses=self.chooses) if auto else ""
+        if reason:
             return reason
-        plan, reason = self.plan(), ""
+        plan = self.plan()
         if reader.persons is not None and context.passes:
             # What was brought together for bounds are some rows of each person: looks bring all.
             reader.hold()

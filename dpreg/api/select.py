@@ -142,9 +142,7 @@ class ByLooks(Looks):
         space, family = space_of(request, design, model.known), model.family(design)
         found = choose_by_looks(table, family, space, float(request.false_inclusions))
         columns, choice = looked_at(model, design), found.choice
-        response, unit = design.response.name, design.response.width
-        if isinstance(model, FamilyModel):
-            response, unit = model.response, 1.0
+        response, unit = model.response_of(design)
         chosen = [columns[place] for place in found.places]
         facts = facts_of(request, design, self.context.unbounded, account, table.reader)
         facts |= {"formula": formula_of(design, chosen, response), "fit": request.fit or "fixed"}

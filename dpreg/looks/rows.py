@@ -141,8 +141,7 @@ class Rows:
         seen = _Seen.of(self, cells)
         limited = _together if self.place.together else _apart
         found = limited(seen, self.place)
-        for cells_of_rows in found[:2]:
-            cells_of_rows[:, seen.absent] = 0.0
+        found[0][:, seen.absent] = 0.0
         return found
 
     def summed(self, cells: Floats, codes: Ints) -> Limited:

@@ -176,8 +176,13 @@ def _way(plan: Any) -> str:
     """Say which method "auto" takes here, and what the other would need."""
     facts = plan.facts
     papers = facts.method == "auto" and facts.papers
-    kind = "papers" if papers else "unsuited" if plan.unsuited else "others"
-    kind = "adaptive" if plan.method == "adaptive" else kind
+    kind = "others"
+    if plan.method == "adaptive":
+        kind = "adaptive"
+    elif papers:
+        kind = "papers"
+    elif plan.unsuited:
+        kind = "unsuited"
     return words(
         f"way-{kind}",
         n=plan.rows_needed,

@@ -224,9 +224,9 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Final
 
 from dpreg.privacy.protection import Protection, ScoreRange
@@ -253,6 +253,11 @@ class Triangle:
     columns: tuple[int, ...]
     groups: tuple[tuple[int, ...], ...]
     cells: tuple[tuple[int, int], ...]
+    _grouped: frozenset[int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Note which places are in groups."""
+        object.__setattr__(self, "_grouped", frozenset(chain.from_iterable(self.groups)))
 
     @property
     def intercept(self) -> bool:
@@ -267,7 +272,7 @@ class Triangle:
     def places(self, cell: tuple[int, int]) -> tuple[tuple[int, int], ...]:
         """Return the entries i <= j of the moment matrix that a released cell fills."""
         i, j = cell
-        if i == j and self.intercept and any(i in group for group in self.groups):
+        if i == j and i in self._grouped and self.intercept:
             return ((0, i), (i, i))
         return (cell,)
 
