@@ -121,6 +121,7 @@ def test_coefficients_tend_to_those_without_privacy_as_the_noise_vanishes(fit):
     near = {"same": 2.0, "fresh": 0.05}[fit]
     np.testing.assert_allclose(result.regression.coefficients, params, atol=near * bse.min())
     np.testing.assert_allclose(result.bse, bse, rtol=max(near / 10, 0.05))
+    assert 1 < result.level_errors["a"] / theirs.bse["a"] < 1.6
     assert set(result.regression.marks) == {"narrow" if fit == "same" else "above noise"}
 
 
