@@ -91,7 +91,7 @@ class LinearModel:
         return design.to_user_units(columns)
 
     def response_of(self, design: Design) -> tuple[str, float]:
-        """Return the response as a caller writes it, and its unit: user units a stored one."""
+        """Return the response as a caller writes it, and its own units per stored unit."""
         return design.response.name, design.response.width
 
     def told(self, design: Design, seen: Seen, found: Estimates, constant: bool) -> dict[str, Any]:
@@ -126,7 +126,7 @@ class FamilyModel(Model):
         return family_of(self.name, design.response.hi)
 
     def response_of(self, design: Design) -> tuple[str, float]:
-        """Return the response as a caller of `dp_glm` writes it; a predictor has no unit."""
+        """Return the response as a caller writes it; predictors have no unit."""
         return self.response, 1.0
 
     def told(self, design: Design, seen: Seen, found: Estimates, constant: bool) -> dict[str, Any]:
