@@ -128,7 +128,7 @@ def noisy_moments(
     plan = plan_looks(
         x.shape[1], Budget(exact(eps, "eps"), exact(delta, "delta")), Protection("replace-one")
     )
-    noise = replace(plan, strength=plan.strength / plan.box_share).box_noise()
+    noise = replace(plan, strength=plan.strength / plan.shares()[0]).box_noise()
     cells = z.T @ z + np.array(noise.simulate(rng), dtype=float) / CELL_UNITS
     means = cells[0, 1:] / len(y)
     centred = cells[1:, 1:] - len(y) * np.outer(means, means)

@@ -301,7 +301,7 @@ def written(seen: Seen) -> tuple[ReleasedLook, ...]:
     first = ReleasedLook(
         kind="box",
         mechanism=seen.plan.mechanism,
-        share=seen.plan.box_share,
+        share=seen.plan.shares()[0],
         limits=(),
         information=seen.box.cells,
         information_sd=float(np.max(seen.box.noise_sd)),

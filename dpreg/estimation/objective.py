@@ -164,18 +164,19 @@ class Location:
     @property
     def whitening(self) -> Floats:
         """L as rounded, (p, p)."""
-        return coordinates.whitening_of(self.forms)
+        return coordinates.written(self.forms)[0]
 
     @property
     def offset(self) -> Floats:
         """-L m as rounded, (p,)."""
-        return coordinates.offset_of(self.forms)
+        return coordinates.written(self.forms)[1]
 
     def carried(self, theta: Floats) -> Floats:
         """Return coefficients of y on (1, x), (p + 1,), from those of e/tau on (1, u)."""
         constant, slopes = self.response.floats
         start = -np.append(constant, slopes[:-1])
-        return np.asarray(start + coordinates.carried_back(self.forms, self.tau) @ theta)
+        back = coordinates.moved_rows(*coordinates.written(self.forms)).T
+        return np.asarray(start + self.tau * np.ascontiguousarray(back) @ theta)
 
 
 _BLOCK: Final = 2048

@@ -163,24 +163,18 @@ def whitened_forms(whitening: Floats, offset: Floats) -> tuple[Form, ...]:
     )
 
 
-def whitening_of(forms: Sequence[Form]) -> Floats:
-    """Return L as rounded, (p, p)."""
-    rows = [form.floats[1] for form in forms]
-    return np.array(rows, dtype=np.float64).reshape(len(forms), len(forms))
+def written(forms: Sequence[Form]) -> tuple[Floats, Floats]:
+    """Return L, (p, p), and -L m, (p,), as rounded."""
+    both = [form.floats for form in forms]
+    L = np.array([slopes for _, slopes in both], dtype=np.float64).reshape(len(forms), len(forms))
+    return L, np.array([constant for constant, _ in both], dtype=np.float64)
 
 
-def offset_of(forms: Sequence[Form]) -> Floats:
-    """Return -L m as rounded, (p,)."""
-    return np.array([form.floats[0] for form in forms], dtype=np.float64)
-
-
-def carried_back(forms: Sequence[Form], unit: float) -> Floats:
-    """Return `unit` times the (p + 1, p + 1) map of coefficients on (1, u) to those on (1, x)."""
-    T = np.zeros((len(forms) + 1, len(forms) + 1))
-    T[0, 0] = unit
-    T[0, 1:] = unit * offset_of(forms)
-    T[1:, 1:] = unit * whitening_of(forms).T
-    return T
+def moved_rows(whitening: Floats, offset: Floats) -> Floats:
+    """Return the (p + 1, p + 1) matrix that takes (1, x) to (1, u), u = L x + offset."""
+    matrix = np.eye(len(offset) + 1)
+    matrix[1:, 1:], matrix[1:, 0] = whitening, offset
+    return matrix
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -240,11 +234,7 @@ class Point:
     @property
     def transform(self) -> Floats:
         """T, (d, d)."""
-        matrix = np.zeros((self.size, self.size))
-        matrix[0, 0] = 1.0
-        matrix[0, 1:] = self.moved
-        matrix[1:, 1:] = self.whitening.T
-        return np.asarray(matrix / np.sqrt(self.weight), dtype=np.float64)
+        return np.asarray(np.ascontiguousarray(self.rows.T) / np.sqrt(self.weight))
 
     @property
     def moved(self) -> Floats:
@@ -256,9 +246,7 @@ class Point:
     @property
     def rows(self) -> Floats:
         """The (d, d) matrix that takes (1, x) to (1, u)."""
-        matrix = np.eye(self.size)
-        matrix[1:, 1:], matrix[1:, 0] = self.whitening, self.moved
-        return matrix
+        return moved_rows(self.whitening, self.moved)
 
     @property
     def variance(self) -> float:
@@ -331,7 +319,7 @@ def place_of(
     constant = point.middle - float(point.slopes @ point.centre)
     shrink = min(1.0, LARGEST_REACH / max(1.0, abs(constant) + float(np.abs(slopes).sum())))
     predictor = Form.nearest(constant * shrink, (slopes * shrink).tolist())
-    whitening, offset = whitening_of(forms), offset_of(forms)
+    whitening, offset = written(forms)
     centre = point.centre
     if forms:
         centre = -pseudo(whitening) @ offset

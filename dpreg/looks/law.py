@@ -107,8 +107,8 @@ def law(release: Release, family: Family, rows: float, described: Described | No
 
     Without `described` no column says which level a row has.
     """
-    point, d = release.point, release.point.size
-    H = lifted(release.information, point, rows, release.lacking_sd)
+    d = release.point.size
+    H = lifted(release, rows)
     phi = release.dispersion(H, rows)
     if not family.dispersed:
         phi = max(phi, TUNING.least)
@@ -235,11 +235,13 @@ def fit(one: Law, columns: Sequence[int] | None = None) -> Fit:
     prior = inverse_of(free + levels)
     b, spread, near = around, prior, prior
     sure = known = free
+    lift, Q = eigen(one.gap)
     usual = TUNING.prior * size * max(one.dispersion, one.noise) / max(one.rows, 1.0)
     for _ in range(_STEPS):
         theta = J @ b - inverse @ shift
         W, loud = _noise(one, theta, J @ near @ J.T)
-        D = _unsure(one, theta, J @ spread @ J.T)
+        square = np.outer(theta, theta) + J @ spread @ J.T
+        D = (Q * (lift**2 * np.einsum("ij,ik,kj->j", Q, square, Q))) @ Q.T
         Wi = inverse_of(J.T @ (W + D + one.middle) @ J)
         known = A.T @ Wi @ A
         spread = inverse_of(known + free + levels)
@@ -275,14 +277,6 @@ def _noise(one: Law, theta: Floats, spread: Floats) -> tuple[Floats, Floats]:
         along = min(length / math.sqrt(one.release.point.weight), 1.0) * (one.information @ theta)
         W = W + np.outer(along, along)
     return np.asarray(W, dtype=np.float64), loud
-
-
-def _unsure(one: Law, theta: Floats, spread: Floats) -> Floats:
-    """Return D."""
-    square = np.outer(theta, theta) + spread
-    values, Q = eigen(one.gap)
-    along = np.einsum("ij,ik,kj->j", Q, square, Q)
-    return np.asarray((Q * (values**2 * along)) @ Q.T, dtype=np.float64)
 
 
 def residual_variance(release: Release, one: Law, found: Fit) -> float:

@@ -219,20 +219,14 @@ def _of_trials(
     return Binomial(usual), turn @ cells @ turn.T, variances, share * usual - unit * at, unit
 
 
-def lifted(information: Floats, point: Point, rows: float, noise_sd: float | None = None) -> Floats:
+def lifted(release: Release, rows: float) -> Floats:
     """Return released information, no less than what earlier looks showed of the columns.
 
     Nothing limits rows on the unit scale. So that look shows each column's variance, also of one
     that noise hides in a matrix of all: few rows far out, limited in H alone, make steps too long.
-
-    Parameters
-    ----------
-    information : (d, d) array
-    point : Point
-    rows : float
-    noise_sd : float, optional
-        Of the information; None where its limits cut nothing or were the score's as well.
+    It is counted on where H's limits may have cut what the score's did not.
     """
+    point, information = release.point, release.information
     count = max(float(information[0, 0]), TUNING.least * rows)
     means = information[0, 1:]
     inner = information[1:, 1:] - np.outer(means, means) / count
@@ -240,11 +234,11 @@ def lifted(information: Floats, point: Point, rows: float, noise_sd: float | Non
     gap, Q = eigen((count * np.diag(point.sure) - inner) * np.outer(shown, shown))
     whole = information.copy()
     whole[1:, 1:] += (Q * np.maximum(gap, 0.0)) @ Q.T
-    if noise_sd is not None and point.least is not None:
+    if release.lacks and not release.together and point.least is not None:
         L = point.whitening
         back = pseudo(L)
         seen = np.einsum("ij,jk,ik->i", back, whole[1:, 1:] - np.outer(means, means) / count, back)
-        seen += TUNING.sure * noise_norm(noise_sd, 1) * (back**2).sum(axis=1)
+        seen += TUNING.sure * noise_norm(release.information_sd, 1) * (back**2).sum(axis=1)
         whole[1:, 1:] += (L * np.maximum(count * point.least - seen, 0.0)) @ L.T
     return whole
 
@@ -292,7 +286,7 @@ def advance(release: Release, family: Family, rows: float, *, first: bool) -> tu
     norm = noise_norm(release.information_sd, d)
     prior = max(phi if first else 0.0, TUNING.prior * d * phi / rows)
     ridge = release.score_sd * (release.score_sd / prior)
-    K = lifted(H, point, rows, release.lacking_sd)
+    K = lifted(release, rows)
     values, Q = eigen(K)
     low = np.maximum(values, 0.5 * norm)
     theta = Q @ (low / (low * low + ridge) * (Q.T @ release.score))

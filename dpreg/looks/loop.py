@@ -122,9 +122,9 @@ def look(rows: RowsOfLooks, family: Family) -> Seen:
     box = rows.box()
     point, family, count = from_box(box, family, rows.described)
     releases: list[Release] = []
-    shares = plan.between(curved=math.isfinite(family.limits[0]))
-    left = 1 - plan.box_share - plan.later - sum(shares)
-    for place, share in enumerate(shares):
+    shares = plan.shares(curved=math.isfinite(family.limits[0]))
+    left = 1 - plan.later - sum(shares)
+    for place, share in enumerate(shares[1:]):
         if plan.gaussian and not plan.locating:
             noise = plan.fit_noise(share, last=False)
             point, limits = _placed(rows, point, family, count, noise, releases)

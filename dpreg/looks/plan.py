@@ -29,7 +29,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
-from dpreg.errors import ArgumentError
 from dpreg.looks.tuning import TUNING
 from dpreg.privacy.account import Account, Line, Part
 from dpreg.privacy.budget import Budget
@@ -55,42 +54,15 @@ _LARGEST_EPS: Final = 1e6  # work
 _NEAR: Final = 1e-4  # precision
 
 
-def rows_needed(columns: int, strength: float, neighbors: str, *, gaussian: bool) -> float:
-    """Return nu of the last look: with fewer complete rows most directions stay unseen.
-
-    Parameters
-    ----------
-    columns : int
-        d, with the intercept.
-    strength : float
-        mu of the last look (Gaussian) or its eps (matrix-Laplace), over the rows of one person.
-    neighbors : {"replace-one", "add-remove"}
-    gaussian : bool
-    """
-    if columns < 1:
-        raise ArgumentError(f"a model needs at least one column, got {columns}")
-    replaced = neighbors == "replace-one"
-    if gaussian:
-        nu = 2 * math.sqrt(2 * (columns + 1)) * columns * (math.sqrt(2) if replaced else 1.0)
-    else:
-        nu = 4 * columns * math.sqrt(2.0 * (columns + 2) * (columns + 1)) / (1 if replaced else 2)
-    return nu / strength
-
-
 def too_few(planned: Callable[..., LookPlan], cost: Budget, rows: int, has: str = "has") -> str:
     """Return why so many rows are too few for looks, and which eps would do; empty if they do."""
-
-    def needed_at(eps: Fraction) -> float:
-        return planned(cost=Budget(eps, cost.delta)).rows_needed
-
-    needed = needed_at(cost.eps)
-    if rows >= needed:
+    plan = planned(cost=cost)
+    if rows >= plan.rows_needed:
         return ""
-    columns = planned(cost=cost).columns - 1
-    eps = eps_for(rows, cost.eps, needed_at)
+    eps = eps_for(rows, cost.eps, lambda e: planned(cost=Budget(e, cost.delta)).rows_needed)
     return (
-        f"{columns} columns need about {needed:,.0f} rows at this budget; the table {has} "
-        f"{rows:,}. With {rows:,} rows use eps >= {eps:.2g}."
+        f"{plan.columns - 1} columns need about {plan.rows_needed:,.0f} rows at this budget; the "
+        f"table {has} {rows:,}. With {rows:,} rows use eps >= {eps:.2g}."
     )
 
 
@@ -171,28 +143,21 @@ class LookPlan:
         """
         return self.protection.contributions if self.persons else 1
 
-    @property
-    def box_share(self) -> Fraction:
-        """The first look's share."""
-        pure = TUNING.choosing_pure[-1] if self.chooses else TUNING.early_pure
-        return self._own(TUNING.early if self.gaussian else pure)
+    def shares(self, *, curved: bool = True) -> tuple[Fraction, ...]:
+        """Return the shares of the looks before the last, the first one's in front.
 
-    @property
-    def early(self) -> tuple[Fraction, ...]:
-        """Shares of the looks between the first and the last: at most so many are made."""
-        if self.locating:
-            return tuple(map(self._own, TUNING.choosing if self.gaussian else TUNING.choosing_pure))
+        One of them is made in between where terms are chosen and the link is the identity.
+        """
         if self.gaussian:
-            return (self._own(TUNING.early),) * TUNING.looks
-        return (self._own(TUNING.early_pure),) * TUNING.looks_pure
-
-    def between(self, *, curved: bool) -> tuple[Fraction, ...]:
-        """Return `early`, or its first where terms are chosen and the link is the identity."""
-        return self.early if curved or not self.locating else self.early[:1]
-
-    def _own(self, share: float) -> Fraction:
-        """Return a share of what is not kept for later."""
-        return _share(share) * (1 - self.later)
+            first, more = TUNING.early, (TUNING.early,) * TUNING.looks
+            choosing = TUNING.choosing
+        else:
+            first, more = TUNING.early_pure, (TUNING.early_pure,) * TUNING.looks_pure
+            choosing = TUNING.choosing_pure
+            first = choosing[-1] if self.chooses else first
+        if self.locating:
+            more = choosing if curved else choosing[:1]
+        return tuple(_share(one) * (1 - self.later) for one in (first, *more))
 
     @property
     def locating(self) -> bool:
@@ -208,7 +173,7 @@ class LookPlan:
 
     def box_noise(self) -> GaussianLook | MatrixLaplaceLook:
         """Return the noise of the first look."""
-        own, who = self.strength * self.box_share, self.protection
+        own, who = self.strength * self.shares()[0], self.protection
         if self.persons:
             size = len(self.triangle.columns)
             return self._located(size + 1, own, _BOX_SIGNAL * size)
@@ -244,7 +209,7 @@ class LookPlan:
     @property
     def most(self) -> int:
         """The most passes over the rows."""
-        return 2 + len(self.early) + (1 + self.gaussian) * (self.later > 0)
+        return 1 + len(self.shares()) + (1 + self.gaussian) * (self.later > 0)
 
     @property
     def degrees(self) -> int | None:
@@ -256,14 +221,17 @@ class LookPlan:
 
     @property
     def rows_needed(self) -> float:
-        """Complete rows below which the last look would be mostly noise."""
-        early = sum(self.between(curved=False))
-        whole = float(self.strength * (1 - self.later - self.box_share - early))
-        strength = math.sqrt(whole) if self.gaussian else whole
-        who = self.protection.sums
-        return rows_needed(
-            self.columns, strength / who.contributions, who.neighbors, gaussian=self.gaussian
-        )
+        """Nu: with fewer complete rows most directions stay unseen by the last look."""
+        whole = float(self.strength * (1 - self.later - sum(self.shares(curved=False))))
+        who, d = self.protection.sums, self.columns
+        replaced = who.neighbors == "replace-one"
+        if self.gaussian:
+            strength = math.sqrt(whole)
+            nu = 2 * math.sqrt(2 * (d + 1)) * d * (math.sqrt(2) if replaced else 1.0)
+        else:
+            strength = whole
+            nu = 4 * d * math.sqrt(2.0 * (d + 2) * (d + 1)) / (1 if replaced else 2)
+        return nu * who.contributions / strength
 
     def open(self, account: Account) -> Opened:
         """Open the looks' line of an account that is not yet charged."""

@@ -85,11 +85,6 @@ class Release:
     unseen: Floats | None = None
 
     @property
-    def lacking_sd(self) -> float | None:
-        """The noise of an information that may lack what limits cut of it alone; else None."""
-        return self.information_sd if self.lacks and not self.together else None
-
-    @property
     def spread(self) -> Floats:
         """P: the noise N of H has E N u (N u)' = (u'Pu) P + P u u' P, for any u.
 

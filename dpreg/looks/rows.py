@@ -105,28 +105,24 @@ class Rows:
     design: Vectors
     described: Described
     place: Place
-    _forms: Floats = field(repr=False, compare=False)
+    _forms: Floats = field(init=False, compare=False)
+    """The (d, D) matrix that takes gridded cells to (eta, u), in units of 1."""
 
-    def __init__(self, design: Vectors, described: Described, place: Place) -> None:
-        """See the class."""
-        put = object.__setattr__
-        put(self, "design", design)
-        put(self, "described", described)
-        put(self, "place", place)
-        put(self, "_forms", _matrix(design.size, described, place))
+    def __post_init__(self) -> None:
+        """Settle what is done to all rows."""
+        size, place = self.design.size, self.place
+        columns = self.described.columns
+        if len(place.forms) != len(columns):
+            raise ArgumentError("the place speaks of other columns than are described")
+        both = (*columns, *self.described.offsets)
+        forms = (form.on_cells(columns, size) for form in place.forms)
+        matrix = np.array([place.predictor.on_cells(both, size), *forms])
+        object.__setattr__(self, "_forms", matrix)
 
     @property
     def types(self) -> Mapping[str, ColumnType]:
         """What is read, and how."""
         return self.design.types
-
-    def __repr__(self) -> str:
-        """Show public facts only."""
-        return f"<Rows: {len(self.described.columns)} columns, {self.place.family.name}>"
-
-    def __reduce__(self) -> tuple[type[Rows], tuple[object, ...]]:
-        """Keep the arguments only: what they make can be made again."""
-        return Rows, (self.design, self.described, self.place)
 
     def cells(self, chunk: Chunk) -> Floats:
         """Return the stored rows of a chunk on their grid, (D, rows)."""
@@ -169,16 +165,6 @@ class Rows:
         """
         seen = _Seen.of(self, cells)
         return _summed(seen, self.place, codes)
-
-
-def _matrix(size: int, described: Described, place: Place) -> Floats:
-    """Return the (d, D) matrix that takes gridded cells to (eta, u), in units of 1."""
-    columns = described.columns
-    if len(place.forms) != len(columns):
-        raise ArgumentError("the place speaks of other columns than are described")
-    both = (*columns, *described.offsets)
-    forms = (form.on_cells(columns, size) for form in place.forms)
-    return np.array([place.predictor.on_cells(both, size), *forms])
 
 
 @dataclass(slots=True, eq=False, repr=False)

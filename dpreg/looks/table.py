@@ -19,11 +19,12 @@ product of two is at most 2**40, and a sum of at most 8192 = 2**13 of them never
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final
+from itertools import islice
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,7 @@ from dpreg.looks.coordinates import Place, Point, place_of, pseudo
 from dpreg.looks.described import Described
 from dpreg.looks.families import Family, Linear
 from dpreg.looks.locate import farthest
+from dpreg.looks.loop import RowsOfLooks
 from dpreg.looks.plan import LookPlan, Opened
 from dpreg.looks.release import Box, Release
 from dpreg.looks.rows import PIECE, Rows
@@ -94,9 +96,8 @@ class LookTally:
     def __call__(self, chunks: Iterable[tuple[int, Chunk]]) -> Integers:
         """Sum over some of the rows, as one vector."""
         total: NDArray[Any] | None = None
-        size = self.rows.described.size
-        triangle = np.triu_indices(size)
-        partial, pending = np.zeros(self._length(size), dtype=np.int64), 0
+        triangle = np.triu_indices(self.rows.described.size)
+        partial, pending = np.zeros(sum(self.sizes), dtype=np.int64), 0
         for _, chunk in chunks:
             cells = self.rows.cells(chunk)
             for k, f, outer in self._units(cells, chunk):
@@ -131,10 +132,13 @@ class LookTally:
             for piece in _pieces(f.shape[1]):
                 yield k[:, :0], f[:, piece], outer[:, piece]
 
-    def _length(self, size: int) -> int:
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many cells of the vector each part of `Exact` has."""
+        size = self.rows.described.size
         triangle = size * (size + 1) // 2
         contrast = 0 if self.rows.place.together else size
-        return 1 + triangle + size + (triangle if self.matrix else 1) + contrast
+        return 1, triangle, size, triangle if self.matrix else 1, contrast
 
 
 def _pieces(rows: int) -> list[slice]:
@@ -143,16 +147,16 @@ def _pieces(rows: int) -> list[slice]:
 
 def exact_sums(tally: LookTally, vector: Integers) -> Exact:
     """Read a look's sums off the vector that a pass added up."""
-    size = tally.rows.described.size
-    triangle = size * (size + 1) // 2
-    whole = [int(cell) for cell in vector]
+    cells, size = iter(map(int, vector)), tally.rows.described.size
     unit = 1 if tally.rows.place.together else _UNIT
-    score = tuple(cell * unit for cell in whole[1 + triangle : 1 + triangle + size])
-    rest = whole[1 + triangle + size :]
-    end = triangle if tally.matrix else 1
-    middle = _symmetric(rest[:end], size) if tally.matrix else rest[0]
-    contrast = tuple(cell * unit for cell in rest[end:])
-    return Exact(whole[0], _symmetric(whole[1 : 1 + triangle], size), score, middle, contrast)
+    rows, H, s, M, contrast = (list(islice(cells, length)) for length in tally.sizes)
+    return Exact(
+        rows=rows[0],
+        information=_symmetric(H, size),
+        score=tuple(cell * unit for cell in s),
+        middle=_symmetric(M, size) if tally.matrix else M[0],
+        contrast=tuple(cell * unit for cell in contrast),
+    )
 
 
 def _symmetric(cells: list[int], size: int) -> tuple[tuple[int, ...], ...]:
@@ -165,20 +169,10 @@ def _symmetric(cells: list[int], size: int) -> tuple[tuple[int, ...], ...]:
 _NEARLY: Final = 1 - 2.0**-20  # precision: a point is rounded to grids
 
 
-class Taken(ABC):
+class Taken(RowsOfLooks, Protocol):
     """From sums and noise to releases: of a table's rows, or of rows that are assumed."""
 
     __slots__ = ()
-
-    if TYPE_CHECKING:
-
-        @property
-        def plan(self) -> LookPlan:
-            """What the looks may cost."""
-
-        @property
-        def described(self) -> Described:
-            """What of the stored columns is what."""
 
     @abstractmethod
     def _moments(self) -> Moments:
@@ -198,9 +192,8 @@ class Taken(ABC):
         if self.plan.persons:
             return self._box_of_persons(noise)
         moments = self._moments()
-        drawn = self._drawn(noise, self.plan.box_share)
-        cells = [_noisy(row, own) for row, own in zip(moments.cells, drawn, strict=True)]
-        return Box(np.array(cells), noise.sd)
+        drawn = self._drawn(noise, self.plan.shares()[0])
+        return Box(_noisy(moments.cells, drawn), noise.sd)
 
     def _box_of_persons(self, noise: GaussianLook | MatrixLaplaceLook) -> Box:
         """Release the moments of persons, limited together to those of `several` rows.
@@ -215,13 +208,10 @@ class Taken(ABC):
         R = math.sqrt(size * self.plan.several)
         place, _ = place_of(corner, Linear(), information=R, score=R, together=True)
         exact = self._sums(place, whole, matrix=False)
-        drawn = self._drawn(noise, self.plan.box_share)
-        assert isinstance(exact.middle, int)
+        drawn = self._drawn(noise, self.plan.shares()[0])
         rows = zip(exact.information, exact.score, strict=True)
         joint = [(*cells, last) for cells, last in rows] + [(*exact.score, exact.middle)]
-        units = np.full(size + 1, R)
-        cells = np.array([_noisy(row, own) for row, own in zip(joint, drawn, strict=True)])
-        return Box(cells * np.outer(units, units), noise.sd * np.outer(units, units))
+        return Box(_noisy(joint, drawn) * (R * R), noise.sd * (R * R))
 
     def fitting(
         self,
@@ -259,12 +249,9 @@ class Taken(ABC):
             own = before.limits[0] ** 2 if before.together else before.limits[0]
             A = min(A, own * point.size / before.point.size)
         place, at = place_of(point, family, known=self.described.known, information=A, score=S)
-        exact = self._sums(place, self.described, matrix=noise.middle == "matrix")
+        matrix = noise.middle == "matrix"
+        exact = self._sums(place, self.described, matrix=matrix)
         drawn = self._drawn(noise, share, last=last and not self.plan.later)
-        score = S * _noisy(exact.score, drawn.score)
-        contrast: Floats | None = None
-        if drawn.contrast is not None:
-            contrast = S * _noisy(exact.contrast, drawn.contrast)
         spread: Floats | None = None
         unseen: Floats | None = None
         if drawn.information is None:
@@ -272,30 +259,21 @@ class Taken(ABC):
             information, spread, unseen = carried(before, at, places)
             information_sd = float(np.sqrt(np.diag(spread)).mean()) ** 2
         else:
-            pairs = zip(exact.information, drawn.information, strict=True)
-            information = A * np.array([_noisy(row, own) for row, own in pairs])
+            information = A * _noisy(exact.information, drawn.information)
             information_sd = A * noise.information_sd
-        middle, trace = None, 0.0
-        if isinstance(exact.middle, int):
-            assert isinstance(drawn.middle, int)
-            trace = S * S * float(_noisy([exact.middle], [drawn.middle])[0])
-        else:
-            assert not isinstance(drawn.middle, int)
-            both = zip(exact.middle, drawn.middle, strict=True)
-            middle = S * S * np.array([_noisy(row, own) for row, own in both])
-            trace = float(np.trace(middle))
+        middle = S * S * _noisy(exact.middle, drawn.middle)
         return Release(
             point=at,
             information=information,
-            score=score,
+            score=S * _noisy(exact.score, drawn.score),
             information_sd=information_sd,
             score_sd=S * noise.score_sd,
-            middle=middle,
+            middle=middle if matrix else None,
             middle_sd=S * S * noise.middle_sd,
-            trace=trace,
+            trace=float(np.trace(middle) if matrix else middle),
             limits=limits,
             share=float(share),
-            contrast=contrast,
+            contrast=None if drawn.contrast is None else S * _noisy(exact.contrast, drawn.contrast),
             degrees=None if before is None else before.degrees,
             cuts=self._cuts(at, family, S, 1),
             lacks=self._cuts(at, family, A, 0),
@@ -322,20 +300,17 @@ class Taken(ABC):
         )
         noise = self.plan.locating_noise(share, signal)
         exact = self._sums(place, self.described, matrix=False)
-        assert isinstance(exact.middle, int)
-        drawn = self._drawn(noise, share)
-        d = self.described.size
-        pairs = zip(exact.information, drawn[:d], strict=True)
-        information = R * R * np.array([_noisy(row, own[:d]) for row, own in pairs])
-        squares = tau * tau * float(_noisy([exact.middle], [drawn[d][d]])[0])
-        sd = noise.sd
+        drawn = np.array(self._drawn(noise, share), dtype=object)
+        d, sd = self.described.size, noise.sd
+        information = R * R * _noisy(exact.information, drawn[:d, :d])
+        squares = tau * tau * float(_noisy(exact.middle, drawn[d, d]))
         # Weights of a linear model are 1, whatever noise made of their mean.
         own = 1.0 if math.isfinite(family.limits[0]) else at.weight
         count = max(float(information[0, 0]) * own, 1.0)
         return Release(
             point=at,
             information=information,
-            score=R * tau * _noisy(exact.score, drawn[d][:d]),
+            score=R * tau * _noisy(exact.score, drawn[d, :d]),
             information_sd=R * R * float(sd[0, 1]) if d > 1 else R * R * float(sd[0, 0]),
             score_sd=R * tau * float(sd[0, d]),
             middle=None,
@@ -408,6 +383,8 @@ def carried(
     )
 
 
-def _noisy(exact: Sequence[int], drawn: Sequence[int]) -> Floats:
-    """Add noise to integers in units of 2**-40."""
-    return np.array([float(Fraction(a + b, CELL_UNITS)) for a, b in zip(exact, drawn, strict=True)])
+def _noisy(exact: Any, drawn: Any) -> Floats:
+    """Add noise to an integer, or to each of several, in units of 2**-40."""
+    whole, noise = (np.array(of, dtype=object) for of in (exact, drawn))
+    assert whole.shape == noise.shape  # each cell has noise of its own
+    return np.asarray((whole + noise) / CELL_UNITS, dtype=np.float64)

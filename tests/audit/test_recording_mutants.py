@@ -326,11 +326,11 @@ MUTANTS = {
         refused=True,
     ),
     "looks that choose take what is kept for later ones": Mutant(
-        loop, "look", "1 - plan.box_share - plan.later", "1 - plan.box_share",
+        loop, "look", "1 - plan.later - sum(shares)", "1 - sum(shares)",
         cell("select", "fit='fresh'", REPLACE, K3), refused=True,
     ),
     "Gaussian looks that choose take what is kept for later ones": Mutant(
-        loop, "look", "1 - plan.box_share - plan.later", "1 - plan.box_share",
+        loop, "look", "1 - plan.later - sum(shares)", "1 - sum(shares)",
         cell("select", "fit='fresh'", "0.05", REPLACE, K3), refused=True,
     ),
     "later looks at all that there is": Mutant(

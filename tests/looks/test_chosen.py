@@ -48,10 +48,10 @@ def test_all_looks_of_a_choice_are_locating_and_take_all_that_is_not_kept(family
     taken, seen = chosen_from(1, delta, later=later, family=family)
     assert all(one.together for one in seen.releases)
     shares = [Fraction(one.share).limit_denominator(1000) for one in seen.releases]
-    assert taken.plan.box_share + sum(shares) == 1 - later
+    assert taken.plan.shares()[0] + sum(shares) == 1 - later
     whole = chosen_from(1, delta)[0].plan
-    assert [taken.plan.box_share, *taken.plan.early] == [
-        one * (1 - later) for one in (whole.box_share, *whole.early)
+    assert [taken.plan.shares()[0], *taken.plan.shares()[1:]] == [
+        one * (1 - later) for one in (whole.shares()[0], *whole.shares()[1:])
     ]
     assert len(seen.releases) == looks  # a linear fit needs no more than two
 
@@ -59,7 +59,10 @@ def test_all_looks_of_a_choice_are_locating_and_take_all_that_is_not_kept(family
 def test_looks_at_persons_are_fitting_ones():
     plan = plan_looks(4, Budget(1, "1e-6"), Protection("replace-one", 1, "id"), chooses=True)
     assert not plan.locating
-    assert plan.early == plan_looks(4, Budget(1, "1e-6"), Protection("replace-one", 1, "id")).early
+    assert (
+        plan.shares()[1:]
+        == plan_looks(4, Budget(1, "1e-6"), Protection("replace-one", 1, "id")).shares()[1:]
+    )
 
 
 @pytest.mark.parametrize("delta", ["0", "1e-6"])

@@ -9,10 +9,9 @@ from dpreg.errors import ArgumentError
 from dpreg.looks.coordinates import (
     LARGEST_REACH,
     Form,
-    carried_back,
-    offset_of,
+    moved_rows,
     whitened_forms,
-    whitening_of,
+    written,
 )
 
 
@@ -59,8 +58,8 @@ def test_a_form_with_larger_integers_is_refused():
 @pytest.mark.parametrize("p", [1, 5, 20])
 def test_rounding_moves_nothing_that_matters(p):
     whitening, offset, forms = forms_of(np.random.default_rng(p), p)
-    np.testing.assert_allclose(whitening_of(forms), whitening, atol=1e-8)
-    np.testing.assert_allclose(offset_of(forms), offset, atol=1e-8)
+    for rounded, meant in zip(written(forms), (whitening, offset), strict=True):
+        np.testing.assert_allclose(rounded, meant, atol=1e-8)
 
 
 def test_limits_hold_whatever_is_asked_for():
@@ -68,17 +67,19 @@ def test_limits_hold_whatever_is_asked_for():
         np.array([[1e300, 1e299, 0.0], [0.0, 0.0, 0.0], [1e-300, 0.0, 1.0]]),
         np.array([1e301, 5.0, -7.0]),
     )
-    reach = np.abs(whitening_of(wild)).sum(axis=1)
+    whitening, offset = written(wild)
+    reach = np.abs(whitening).sum(axis=1)
     assert (reach <= LARGEST_REACH).all()
-    assert (np.abs(offset_of(wild)) <= reach).all()
-    assert whitening_of(wild)[0, 0] == pytest.approx(LARGEST_REACH / 1.1)
+    assert (np.abs(offset) <= reach).all()
+    assert whitening[0, 0] == pytest.approx(LARGEST_REACH / 1.1)
 
 
 def test_coefficients_go_back_with_the_rounded_numbers():
     rng = np.random.default_rng(3)
     forms = forms_of(rng, 4)[2]
     theta = rng.normal(size=5)
-    beta = carried_back(forms, 0.3) @ theta
+    whitening, offset = written(forms)
+    beta = 0.3 * moved_rows(whitening, offset).T @ theta
     x = rng.uniform(-1, 1, (50, 4))
-    u = x @ whitening_of(forms).T + offset_of(forms)
+    u = x @ whitening.T + offset
     np.testing.assert_allclose(beta[0] + x @ beta[1:], 0.3 * (theta[0] + u @ theta[1:]), rtol=1e-12)

@@ -142,16 +142,22 @@ def test_a_step_has_a_longest_length():
     assert step.std() <= TUNING.longest * 1.01
 
 
+def lift(information, point, sd=None):
+    """Lift an information whose noise is `sd`; None: its own limits cut nothing."""
+    own = replace(look(*made(), point), information=information, lacks=sd is not None)
+    return lifted(replace(own, information_sd=sd or 0.0), N)
+
+
 def test_lifting_adds_what_was_surely_seen_and_takes_nothing():
     x, y = made()
     start, _, _ = from_box(box_of(x, y), Linear(), Described((1, 2, 3)))
     sure = replace(start, sure=np.full(3, 0.9))
     H = look(x, y, sure).information
-    np.testing.assert_allclose(lifted(H, sure, N), H, rtol=1e-6)
+    np.testing.assert_allclose(lift(H, sure), H, rtol=1e-6)
     limited = H.copy()
     limited[2, :] *= 0.3
     limited[:, 2] *= 0.3
-    found = lifted(limited, sure, N)
+    found = lift(limited, sure)
     assert np.linalg.eigvalsh(found - limited).min() > -1e-6 * N
     assert np.linalg.eigvalsh(found[1:, 1:]).min() > 0.8 * N
 
@@ -163,7 +169,7 @@ def test_what_was_not_shown_is_not_lifted():
     part = replace(start, sure=np.array([0.9, 0.9, 0.0]))
     noisy = look(x, y, part).information
     noisy[3, 1:] = noisy[1:, 3] = 0.3 * N * np.array([1, -1, 0])
-    gap = lifted(noisy, part, N) - noisy
+    gap = lift(noisy, part) - noisy
     assert (gap[3] == 0).all()
     assert (gap[:, 3] == 0).all()
 
@@ -175,16 +181,16 @@ def test_a_column_counts_with_the_variance_that_the_unit_scale_showed_of_it():
     np.testing.assert_allclose(start.least, x.var(axis=0), rtol=1e-6)
     point = replace(start, sure=np.zeros(3))
     H = look(x, y, point).information
-    np.testing.assert_allclose(lifted(H, point, N, 0.0), H, rtol=1e-6, atol=1e-6 * N)
+    np.testing.assert_allclose(lift(H, point, 0.0), H, rtol=1e-6, atol=1e-6 * N)
     limited = H.copy()
     limited[1:, 1:] *= 0.3
-    found = lifted(limited, point, N, 0.0)
+    found = lift(limited, point, 0.0)
     back = np.linalg.inv(point.whitening)
     assert (np.diag(back @ found[1:, 1:] @ back.T) > 0.999 * N * x.var(axis=0)).all()
     assert np.linalg.eigvalsh(found - limited).min() > -1e-6 * N
     # Not where the limits were the score's as well, nor by what H's own noise may be.
-    np.testing.assert_array_equal(lifted(limited, point, N), limited)
-    np.testing.assert_array_equal(lifted(limited, point, N, N), limited)
+    np.testing.assert_array_equal(lift(limited, point), limited)
+    np.testing.assert_array_equal(lift(limited, point, N), limited)
     moved, _ = advance(replace(look(x, y, point), information=limited), Linear(), N, first=False)
     np.testing.assert_array_equal(moved.least, start.least)
 

@@ -34,7 +34,7 @@ class Listening:
         return self.table.described
 
     def box(self):
-        self.asked.append(("box", self.plan.box_share, None, None))
+        self.asked.append(("box", self.plan.shares()[0], None, None))
         return self.table.box()
 
     def fitting(self, point, family, limits, share, noise, *, last, before=None):
@@ -76,8 +76,8 @@ def test_gaussian_looks_are_as_many_as_the_plan_says(name, monkeypatch):
     tagged(monkeypatch)
     rows, family = rows_of(60_000, "1e-6", name)
     seen = look(rows, family)
-    assert checked(rows, seen) == ["box", *["fitting"] * len(rows.plan.early), "last"]
-    assert rows.asked[-1][1] == 1 - rows.plan.box_share - sum(rows.plan.early)
+    assert checked(rows, seen) == ["box", *["fitting"] * len(rows.plan.shares()[1:]), "last"]
+    assert rows.asked[-1][1] == 1 - rows.plan.shares()[0] - sum(rows.plan.shares()[1:])
     for kind, share, limits, (point, noise, before) in rows.asked[1:]:
         assert noise == rows.plan.fit_noise(share, last=kind == "last")
         expected = fit_limits(
@@ -106,15 +106,15 @@ def test_pure_looks_locate_and_carry_their_information(name, monkeypatch):
     rows, family = rows_of(20_000, "0", name)
     seen = look(rows, family)
     kinds = checked(rows, seen)
-    assert kinds == ["box", *["locating"] * len(rows.plan.early), "last"]
+    assert kinds == ["box", *["locating"] * len(rows.plan.shares()[1:]), "last"]
     for (kind, share, limits, (point, _, signal)), early in zip(
-        rows.asked[1:-1], rows.plan.early, strict=True
+        rows.asked[1:-1], rows.plan.shares()[1:], strict=True
     ):
         assert (kind, share) == ("locating", early)
         assert limits == locating_limits(point)
         assert signal > 0
     assert rows.asked[-1][3][2] is seen.releases[-2]
-    assert rows.asked[-1][1] == 1 - rows.plan.box_share - sum(rows.plan.early, Fraction(0))
+    assert rows.asked[-1][1] == 1 - rows.plan.shares()[0] - sum(rows.plan.shares()[1:], Fraction(0))
 
 
 @pytest.mark.parametrize("delta", ["0", "1e-6"])

@@ -29,9 +29,9 @@ NOISE = pytest.mark.parametrize("noise", COST)
 
 def noises(plan, made):
     """Every noise on a path with so many looks between the first and the last, with its share."""
-    yield plan.box_noise(), plan.box_share
-    left = 1 - plan.box_share
-    for share in plan.early[:made]:
+    yield plan.box_noise(), plan.shares()[0]
+    left = 1 - plan.shares()[0]
+    for share in plan.shares()[1:][:made]:
         left -= share
         if plan.gaussian:
             yield plan.fit_noise(share, last=False), share
@@ -46,7 +46,7 @@ def cells_of(noise):
 
 
 def paths(plan):
-    return range(1, len(plan.early) + 1) if plan.gaussian else [len(plan.early)]
+    return range(1, len(plan.shares()[1:]) + 1) if plan.gaussian else [len(plan.shares()[1:])]
 
 
 @OF
@@ -92,7 +92,7 @@ def test_the_line_is_used_up_by_what_is_drawn(noise, path, who, monkeypatch):
         one.draw(opened.part(share, last=place == len(some) - 1))
     assert told.draws >= len(some)
     with pytest.raises(AccountError):
-        some[0][0].draw(opened.part(plan.box_share))
+        some[0][0].draw(opened.part(plan.shares()[0]))
 
 
 @OF
@@ -184,7 +184,7 @@ def test_cells_of_a_choice_count_on_every_path(later, monkeypatch):
     monkeypatch.setattr(module, "looks_ratio", noted)
     who = Protection("replace-one", 1)
     plan = plan_looks(4, Budget(1, "1e-6"), who, chooses=True, later=later)
-    located = (len(plan.early) + 1) * len(plan.locating_noise(Fraction(1, 10), 1.0).cells)
+    located = (len(plan.shares()[1:]) + 1) * len(plan.locating_noise(Fraction(1, 10), 1.0).cells)
     chosen = plan.at_chosen(4)
     fits = [cells_of(chosen.fit_noise(Fraction(1, 10), last=last)) for last in (False, True)]
     box = 6 * 7 // 2

@@ -61,7 +61,7 @@ def look_of(made, what, point, family, limits):
     """Take one look; the part that it may cost."""
     plan = made.plan
     if what == "box":
-        return made.box(), plan.box_share
+        return made.box(), plan.shares()[0]
     if what == "locating":
         return made.locating(point, family, limits, SHARE, 1.0), SHARE
     last = what == "last"
@@ -153,7 +153,7 @@ def test_a_factor_of_the_box_is_exclusive(person, delta, monkeypatch):
         table_of(rows, KINDS["linear"], plan, 3, owners=np.zeros(len(rows), dtype=int)).box()
         sums.append(cells_of(told.take()))
     worst = max(cost(one, other) for one, other in itertools.combinations(sums, 2))
-    own = float(plan.strength * plan.box_share)
+    own = float(plan.strength * plan.shares()[0])
     assert 0.2 * own < worst <= own * (1 + 1e-9)
 
 

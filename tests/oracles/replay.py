@@ -114,7 +114,8 @@ def _counts(told: Mapping[str, Any], found: Any) -> Pairs:
 
 
 def _cells(told: Mapping[str, Any], found: Any) -> Pairs:
-    return paired(found, [float(Fraction(cell, CELL_UNITS)) for cell in told["exact"]])
+    whole = np.ravel(np.array(told["exact"], dtype=object))
+    return paired(np.ravel(found), [float(Fraction(cell, CELL_UNITS)) for cell in whole])
 
 
 def _summed(told: Mapping[str, Any], found: Any) -> Pairs:

@@ -85,7 +85,9 @@ def tagged(patch: pytest.MonkeyPatch) -> Told:
     honest = table._noisy
 
     def noisy(exact: Any, drawn: Any) -> Any:
-        told.pairs += list(zip(exact, drawn, strict=True))
+        told.pairs += zip(
+            *(np.array(of, dtype=object).ravel() for of in (exact, drawn)), strict=True
+        )
         return honest(exact, drawn)
 
     patch.setattr(table, "_noisy", noisy)
