@@ -19,12 +19,12 @@ product of two is at most 2**40, and a sum of at most 8192 = 2**13 of them never
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,6 @@ from dpreg.looks.coordinates import Place, Point, place_of, pseudo
 from dpreg.looks.described import Described
 from dpreg.looks.families import Family, Linear
 from dpreg.looks.locate import farthest
-from dpreg.looks.loop import RowsOfLooks
 from dpreg.looks.plan import LookPlan, Opened
 from dpreg.looks.release import Box, Release
 from dpreg.looks.rows import PIECE, Rows
@@ -169,10 +168,20 @@ def _symmetric(cells: list[int], size: int) -> tuple[tuple[int, ...], ...]:
 _NEARLY: Final = 1 - 2.0**-20  # precision: a point is rounded to grids
 
 
-class Taken(RowsOfLooks, Protocol):
+class Taken(ABC):
     """From sums and noise to releases: of a table's rows, or of rows that are assumed."""
 
     __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def plan(self) -> LookPlan:
+            """What the looks may cost."""
+
+        @property
+        def described(self) -> Described:
+            """What of the stored columns is what."""
 
     @abstractmethod
     def _moments(self) -> Moments:

@@ -310,8 +310,8 @@ MUTANTS = {
         refused=True,
     ),
     "a look drawn twice": Mutant(
-        table.Taken, "locating", "drawn = self._drawn(noise, share)",
-        "drawn = self._drawn(noise, share) and self._drawn(noise, share)", LOOKS, refused=True,
+        table.Taken, "locating", "self._drawn(noise, share)",
+        "self._drawn(noise, share) and self._drawn(noise, share)", LOOKS, refused=True,
     ),
     "every look at the whole eps": Mutant(
         plan.Opened, "part", "self.plan.strength * share", "self.plan.strength", LOOKS,

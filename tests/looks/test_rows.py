@@ -298,7 +298,7 @@ def test_rows_hold_public_facts_alone():
     again = pickle.loads(pickle.dumps(rows))
     assert again == rows
     assert again.types == rows.types
-    assert repr(rows) == "<Rows: 2 columns, binomial>"
+    assert "array" not in repr(rows)
     for one, other in zip(located(rows, z), located(again, z), strict=True):
         np.testing.assert_array_equal(one, other)
 

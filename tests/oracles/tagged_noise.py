@@ -85,9 +85,8 @@ def tagged(patch: pytest.MonkeyPatch) -> Told:
     honest = table._noisy
 
     def noisy(exact: Any, drawn: Any) -> Any:
-        told.pairs += zip(
-            *(np.array(of, dtype=object).ravel() for of in (exact, drawn)), strict=True
-        )
+        cells = (np.array(of, dtype=object).ravel() for of in (exact, drawn))
+        told.pairs += zip(*cells, strict=True)
         return honest(exact, drawn)
 
     patch.setattr(table, "_noisy", noisy)
