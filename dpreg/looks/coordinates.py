@@ -58,6 +58,8 @@ def held(number: float, least: float = 1 / _LARGEST) -> float:
 
 
 def _finite(matrix: Floats) -> Floats:
+    if np.abs(matrix).max(initial=0.0) <= _LARGEST:  # not where any is NaN
+        return matrix
     return np.clip(np.nan_to_num(matrix, posinf=_LARGEST, neginf=-_LARGEST), -_LARGEST, _LARGEST)
 
 

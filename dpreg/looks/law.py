@@ -234,7 +234,6 @@ def fit(one: Law, columns: Sequence[int] | None = None) -> Fit:
     levels, around = np.diag(one.bounded[chosen]), shift[chosen]
     prior = inverse_of(free + levels)
     b, spread, near = around, prior, prior
-    sure = known = free
     lift, Q = eigen(one.gap)
     usual = TUNING.prior * size * max(one.dispersion, one.noise) / max(one.rows, 1.0)
     for _ in range(_STEPS):
@@ -248,9 +247,9 @@ def fit(one: Law, columns: Sequence[int] | None = None) -> Fit:
         b = inverse_of(known + drawn + levels) @ (A.T @ Wi @ told + drawn @ around)
         left = max(usual, float(theta @ theta) / size)
         near = inverse_of(known + drawn * (one.dispersion / left) + levels)
-        Wi = inverse_of(J.T @ (W - loud + one.middle) @ J)
-        sure = inverse_of(A.T @ Wi @ A + free + levels)
-    gain = spread @ A.T @ inverse_of(J.T @ (W + D + one.middle) @ J) @ J.T
+    gain = spread @ A.T @ Wi @ J.T
+    Wi = inverse_of(J.T @ (W - loud + one.middle) @ J)
+    sure = inverse_of(A.T @ Wi @ A + free + levels)
     variance = np.maximum(np.diag(spread), 1e-300)
     turned = inverse_of(J.T @ J) @ J.T
     doubted = ((turned @ one.doubted.T) ** 2).sum(axis=1) / (turned**2).sum(axis=1)
