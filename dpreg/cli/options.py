@@ -55,9 +55,8 @@ def call_values(call: Callable[..., Any], given: dict[str, Any]) -> dict[str, An
     values = {}
     for name, parameter in inspect.signature(call).parameters.items():
         value = given.get(name)
-        if name in OWN or value is None or value == ():
-            continue
-        values[name] = _kind(parameter)[1](value)
+        if value is not None and value != ():
+            values[name] = _kind(parameter)[1](value)
     retired = (name for name in RETIRED.get(call.__name__, ()) if given.get(name) is not None)
     return values | {name: given[name] for name in retired}
 
