@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 
-from dpreg.api.context import Context, Facts, Opened, Way, exclusive_groups, facts_of, released
+from dpreg.api.context import Facts, Opened, Way, exclusive_groups, released
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, DataError
 from dpreg.formula.design import Design
@@ -173,7 +173,6 @@ class Looks(Way):
 
     Attributes
     ----------
-    context : Context
     model : LookedModel
     noise : {"gaussian", "matrix-laplace"}, optional
     asked : bool
@@ -182,7 +181,6 @@ class Looks(Way):
         As for `plan_looks`.
     """
 
-    context: Context
     model: LookedModel
     noise: str | None = None
     asked: bool = False
@@ -269,10 +267,9 @@ class Looks(Way):
 
     def answer(self, opened: Opened, account: Account, notes: tuple[str, ...]) -> Any:
         """Look at the rows, and fit all columns."""
-        context, (design, table) = self.context, self.table(opened)
+        design, table = self.table(opened)
         seen = look(table, self.model.family(design))
-        unbounded, reader = context.unbounded, table.reader
-        facts = facts_of(context.request, design, unbounded, account, reader, notes)
+        facts = self.context.facts(design, account, notes, table.reader)
         return fitted(self.model, design, columns_of(self.model, design), seen, facts)
 
 
