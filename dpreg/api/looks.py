@@ -177,6 +177,8 @@ class Looks(Way):
     noise : {"gaussian", "matrix-laplace"}, optional
     asked : bool
         Whether the caller named this method: what it cannot do is then refused, not a reason.
+    because : str
+        Why the arguments alone mean another method under "auto"; empty if they do not.
     chooses, later
         As for `plan_looks`.
     """
@@ -184,6 +186,7 @@ class Looks(Way):
     model: LookedModel
     noise: str | None = None
     asked: bool = False
+    because: str = ""
     later: Fraction = Fraction(0)
     chooses: ClassVar[bool] = False
 
@@ -213,7 +216,9 @@ class Looks(Way):
         """
         context, reader = self.context, self.context.reader
         auto, design = not (self.asked or self.model.alone), context.trial
-        reason = unsuited(self.model, design, context.cost, chooses=self.chooses) if auto else ""
+        reason = self.because
+        if auto and not reason:
+            reason = unsuited(self.model, design, context.cost, chooses=self.chooses)
         if reason:
             return reason
         plan = self.plan()

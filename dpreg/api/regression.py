@@ -146,7 +146,8 @@ def _ols(call: Arguments) -> Any:
     request = OLSRequest.of(call)
     opened = open_table(request, call)
     build = partial(build_design, request.read, clip=request.clip, center=request.center)
-    context = Context.of(request, opened, request.read, build, request.check_weights)
+    check = None if request.weights is None else request.check_weights
+    context = Context.of(request, opened, request.read, build, check)
     looks = Looks(
         context=context,
         model=LinearModel(() if request.weights is None else (request.weights,)),

@@ -113,8 +113,12 @@ class ByLooks(Looks):
         counted: Fraction = Fraction(0),
     ) -> ByLooks:
         """Settle a selection; `counted` is the part of eps that a count of the rows takes."""
-        asked, later = request.method == "adaptive", Fraction(0)
+        asked, later, because = request.method == "adaptive", Fraction(0), ""
         fit = "fresh" if request.fit == "auto" else request.fit
+        if not asked and request.papers:
+            because = f"only it takes {', '.join(request.papers)}"
+        elif fit == "share":
+            because = 'only it takes fit="share"'
         if fit == "fresh":
             later = request.shares.get("fit", fresh_share(request.budget.delta))
         if isinstance(model, FamilyModel):
@@ -129,6 +133,7 @@ class ByLooks(Looks):
             model=model or LinearModel(),
             asked=asked,
             later=later,
+            because=because,
             request=request,
             fit=fit,
         )
@@ -136,14 +141,6 @@ class ByLooks(Looks):
         if asked and len(context.trial.columns) < 2:
             raise ArgumentError('method="adaptive" needs columns to look at: use method="pcls".')
         return by_looks
-
-    def refuses(self, rows: int | None, has: str = "has") -> str:
-        """Return why "pcls" does better here, or what only it takes; empty if looks can be made."""
-        if not self.asked and self.request.papers:
-            return f"only it takes {', '.join(self.request.papers)}"
-        if not self.asked and self.fit == "share":
-            return 'only it takes fit="share"'
-        return Looks.refuses(self, rows, has)
 
     def answer(self, opened: Opened, account: Account, notes: tuple[str, ...]) -> SelectionResults:
         """Look at the rows, choose terms, and fit the chosen ones."""

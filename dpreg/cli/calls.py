@@ -231,10 +231,6 @@ def _command(name: str, call: Callable[..., Any]) -> click.Command:
         many = 1 if name == "histogram" else -1
         columns = click.argument("x", metavar="COLUMNS", nargs=many, required=True)
         places = [table, columns]
-    if name == "quantile":
-        places.append(
-            click.option("--q", multiple=True, type=float, required=True, metavar="NUMBER")
-        )
     made = call_options(call)(command)
     for decorate in reversed((*places, *_SHARED)):
         made = decorate(made)

@@ -21,7 +21,7 @@ from dpreg.options import RETIRED
 __all__ = ["AS_JSON", "WITNESS", "call_options", "call_values", "number", "pairs"]
 
 OWN: Final = (
-    "formula", "x", "q", "data", "estimator", "budget", "analyst", "progress", "unsafe_seed",
+    "formula", "x", "data", "estimator", "budget", "analyst", "progress", "unsafe_seed",
     "effects",
 )  # fmt: skip
 """Parameters that a command gives itself, or that are not for it."""
@@ -108,6 +108,8 @@ def _kind(parameter: inspect.Parameter) -> tuple[dict[str, Any], Callable[[Any],
     flag, several = f"--{name}", {"multiple": True}
     if name == "bounds":
         return several | {"metavar": "LOWEST,HIGHEST | COLUMN=LOWEST,HIGHEST"}, _bounds
+    if name == "q":
+        return several | {"type": float, "metavar": "NUMBER"}, list
     if name in TABLES:
         return {
             "metavar": "NAME | {name = NAME, OPTION = VALUE, ...}"
