@@ -367,18 +367,14 @@ class Request:
             "seed": optional(seed, "unsafe_seed", count, 0),
         }
         request = cls(**cls.settled(told | checked_fields(cls, call), call))
-        request.check()
+        if getattr(request, "noise", None) == "gaussian" and budget.delta == 0:
+            raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
         return request
 
     @classmethod
     def settled(cls, told: dict[str, Any], call: Arguments) -> dict[str, Any]:
         """Return all fields, those too that depend on several arguments."""
         return told
-
-    def check(self) -> None:
-        """Refuse arguments that do not go together: noise that needs a delta without one."""
-        if getattr(self, "noise", None) == "gaussian" and self.budget.delta == 0:
-            raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
 
     def account(self) -> Account:
         """Open the call's account; with a seed, what it draws is **not private**."""
@@ -434,7 +430,7 @@ class SelectionRequest(FormulaRequest):
             told["fit"] = "fresh" if told["method"] == "adaptive" else "split"
         return told
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         """Refuse arguments that do not go together."""
         looks, papers = self.method == "adaptive", self.method in ("pcls", "pcpl")
         if looks and self.papers:

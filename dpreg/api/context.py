@@ -274,30 +274,25 @@ class Context:
         return self.trial if bounded is self.schema else self.build(bounded)
 
     def facts(
-        self,
-        design: Design,
-        account: Account,
-        notes: tuple[str, ...] = (),
-        reader: Reader | None = None,
+        self, reader: Reader, design: Design, account: Account, notes: tuple[str, ...] = ()
     ) -> Facts:
         """Return what every result of a formula repeats, once all is drawn.
 
         Parameters
         ----------
+        reader : Reader
+            Which the rows were read by: all rows of a person count, or some.
         design, account
         notes : tuple of str
             Of the way that was taken.
-        reader : Reader, optional
-            Which the rows were read by, where it is another: all rows of a person count, or some.
         """
-        request, reader = self.request, reader or self.reader
-        origin = {x: "private" if x in self.unbounded else "schema" for x in design.needed}
+        request, unbounded = self.request, self.unbounded
         whole = reader.persons is not None and reader.persons.rows is None
         return {
             "formula": request.formula,
             "fit": "fixed",
             "schema": design.schema.to_dict(),
-            "bounds": origin,
+            "bounds": {x: "private" if x in unbounded else "schema" for x in design.needed},
             "clip": design.clip,
             "center": design.center,
             "nobs": reader.rows if request.protection.n_is_public else None,

@@ -274,7 +274,7 @@ class Looks(Way):
         """Look at the rows, and fit all columns."""
         design, table = self.table(opened)
         seen = look(table, self.model.family(design))
-        facts = self.context.facts(design, account, notes, table.reader)
+        facts = self.context.facts(table.reader, design, account, notes)
         return fitted(self.model, design, columns_of(self.model, design), seen, facts)
 
 

@@ -253,7 +253,7 @@ class ByGram(Way):
         (moments,) = read_moments(context.reader, design)
         rows = moments.rows if context.request.protection.n_is_public else None
         fit = joint_fit(design, columns, moments, rows, opened[1], self.noise)
-        facts = context.facts(design, account, notes)
+        facts = context.facts(context.reader, design, account, notes)
         return released(RegressionResults, design, columns, facts, **fit)
 
     def noted(self, reason: str) -> tuple[str, ...]:
@@ -315,7 +315,7 @@ class ByPublished(Way):
             params = transform @ stored + shift
         else:
             told.append(worded("rows-of-norm-one", kind=self.scaling))
-        facts = context.facts(design, account, (*notes, *told))
+        facts = context.facts(context.reader, design, account, (*notes, *told))
         return _coefficients_alone(
             design,
             columns,
@@ -391,7 +391,7 @@ class ByObjective(Way):
         design = context.design(opened[0])
         exclusive = exclusive_groups(design, range(len(design.columns)))
         params, count = few_fit(context.reader, design, exclusive, opened[1])
-        facts = context.facts(design, account, notes)
+        facts = context.facts(context.reader, design, account, notes)
         columns = columns_of(LinearModel(), design)
         to_user, shift = design.to_user_units(columns)
         told = [worded("no-intervals"), *[worded("pure")] * (facts["delta"] != 0)]

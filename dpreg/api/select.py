@@ -151,7 +151,7 @@ class ByLooks(Looks):
         columns, choice = looked_at(model, design), found.choice
         response, unit = model.response_of(design)
         chosen = [columns[place] for place in found.places]
-        facts = self.context.facts(design, account, reader=table.reader)
+        facts = self.context.facts(table.reader, design, account)
         facts |= {"formula": formula_of(design, chosen, response), "fit": self.fit or "fixed"}
         regression = None
         if self.fit == "same" and found.places:
@@ -253,7 +253,7 @@ class ByPaper(Way):
         fit, formula, regression = None, formula_of(design, columns, design.response.name), None
         if rows.fitting is not None and prepared.fit is not None:
             fit = joint_fit(design, columns, rows.fitting, rows.n, prepared.fit)
-        facts = self.context.facts(design, account)
+        facts = self.context.facts(reader, design, account)
         if fit is not None:
             nobs = None if request.fit == "split" else rows.n
             fit |= {"formula": formula, "fit": request.fit, "nobs": nobs}
