@@ -166,7 +166,7 @@ def checked(
     used : iterable of (str, str)
         Further files that no result may replace.
     what : str
-        What the ledger is told; a call alone tells itself.
+        Names all calls together in errors; one alone has its own name.
     doubts : bool
         As for `Call.quotation`.
 
