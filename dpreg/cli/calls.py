@@ -228,9 +228,8 @@ def _command(name: str, call: Callable[..., Any]) -> click.Command:
     table = click.argument("data", metavar="TABLE")
     places = [click.argument("formula"), table]
     if name not in OF_FORMULA:
-        many = 1 if name == "histogram" else -1
-        columns = click.argument("x", metavar="COLUMNS", nargs=many, required=True)
-        places = [table, columns]
+        many, shape = (1, "COLUMNS") if name == "histogram" else (-1, "COLUMNS...")
+        places = [table, click.argument("x", metavar=shape, nargs=many, required=True)]
     made = call_options(call)(command)
     for decorate in reversed((*places, *_SHARED)):
         made = decorate(made)
