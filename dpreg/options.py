@@ -65,7 +65,7 @@ class Options:
 
     def told(self) -> dict[str, Any]:
         """Return the name and the given options, as a mapping that stands for the object."""
-        return {"name": _NAMES[type(self)], **self.given()}
+        return {"name": type(self).__name__.lower(), **self.given()}
 
     def __repr__(self) -> str:
         """Show the given options; of what may hold rows the type alone."""
@@ -260,20 +260,13 @@ class QuasiPoisson(Poisson):
 MethodLike: TypeAlias = Method | Mapping[str, object] | str
 FamilyLike: TypeAlias = Family | Mapping[str, object] | str
 
+_METHODS: Final = (Auto, Adaptive, Gram, Objective, SSP, AdaSSP, PCLS, PCPL)
+_FAMILIES: Final = (Binomial, Poisson, QuasiPoisson)
 _KINDS: Final[Mapping[str, Mapping[str, type[Options]]]] = {
-    "method": {
-        "auto": Auto,
-        "adaptive": Adaptive,
-        "gram": Gram,
-        "objective": Objective,
-        "ssp": SSP,
-        "adassp": AdaSSP,
-        "pcls": PCLS,
-        "pcpl": PCPL,
-    },
-    "family": {"binomial": Binomial, "poisson": Poisson, "quasipoisson": QuasiPoisson},
+    "method": {kind.__name__.lower(): kind for kind in _METHODS},
+    "family": {kind.__name__.lower(): kind for kind in _FAMILIES},
 }
-_NAMES: Final = {kind: name for kinds in _KINDS.values() for name, kind in kinds.items()}
+"""Each goes by the name of its class, in small letters."""
 _PAPERS: Final = ("mechanism", "radius", "penalty", "sigma2", "draws", "engine")
 _COUNTS: Final = ("exposure", "response_cap", "trials")
 RETIRED: Final[Mapping[str, tuple[str, ...]]] = {
@@ -285,12 +278,6 @@ RETIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "selection_study": (*_PAPERS[:4], "engine", "clip", "center"),
 }
 """Arguments that calls had in 0.2, and which are now options of a method or a family."""
-_USUAL: Final[Mapping[str, Mapping[str, str]]] = {
-    "selection_study": {"method": "pcls"},
-    "dp_glm": {"family": "binomial"},
-    "plan_glm": {"family": "binomial"},
-}
-"""Methods and families that a call takes by default, where these are not "auto" and none."""
 
 
 def _same(value: object, usual: object) -> bool:
@@ -313,7 +300,7 @@ def unpacked(call: Mapping[str, Any]) -> dict[str, Any]:
             value = _made(value, argument, kinds)
         if isinstance(value, Options):
             told |= {name: getattr(value, name) for name in _defaults(type(value))}
-            told[argument] = _NAMES.get(type(value))
+            told[argument] = type(value).__name__.lower()
     return told
 
 
@@ -333,7 +320,7 @@ def _made(value: Mapping[str, Any], argument: str, kinds: Mapping[str, type[Opti
     return kinds[name](**given)
 
 
-def grouped(call: str, given: MutableMapping[str, Any]) -> None:
+def grouped(call: str, given: MutableMapping[str, Any], usual: Mapping[str, Any]) -> None:
     """Put options that stand among a call's arguments into its method and family, with a warning.
 
     Parameters
@@ -341,6 +328,8 @@ def grouped(call: str, given: MutableMapping[str, Any]) -> None:
     call : str
     given : mapping
         The call's arguments by keyword, changed in place.
+    usual : mapping
+        The defaults of all of them.
     """
     flat = {name: given.pop(name) for name in RETIRED.get(call, ()) if name in given}
     if not flat:
@@ -349,10 +338,11 @@ def grouped(call: str, given: MutableMapping[str, Any]) -> None:
     if "expected_rows" in flat:
         mends.append("leave out expected_rows, which nothing uses any more")
     for argument, kinds in _KINDS.items():
-        usual = _USUAL.get(call, {}).get(argument, "auto" if argument == "method" else None)
         own = {n: v for n, v in flat.items() if any(n in _defaults(k) for k in kinds.values())}
         if own:
-            made = given[argument] = _with(given.get(argument, usual), own, argument, kinds)
+            made = given[argument] = _with(
+                given.get(argument, usual.get(argument)), own, argument, kinds
+            )
             name = type(made).__name__ if isinstance(made, Options) else "..."
             inside = ", ".join(f"{one}=..." for one in own)
             mends.append(f"write {argument}=dpreg.{name}({inside})")
@@ -381,24 +371,27 @@ def _with(value: Any, flat: dict[str, Any], argument: str, kinds: Mapping[str, A
         not _same(flat[one], _defaults(PCLS)[one]) for one in _PAPERS if one in flat
     ):
         name = "pcls"
-    usual = _defaults(kinds[name])
-    strange = []
-    for one in [one for one in flat if one not in usual]:
-        if not any(_same(flat[one], _defaults(kind).get(one, ...)) for kind in kinds.values()):
-            strange.append(one)
-        del flat[one]
+    usual = {kind: _defaults(kind) for kind in kinds.values()}
+    own = {one: value for one, value in flat.items() if one in usual[kinds[name]]}
+    strange = [
+        one
+        for one in flat
+        if one not in own and not any(_same(flat[one], us.get(one, ...)) for us in usual.values())
+    ]
     if strange:
-        having = [k.__name__ for k in kinds.values() if strange[0] in _defaults(k)]
+        having = [kind.__name__ for kind, options in usual.items() if strange[0] in options]
         raise ArgumentError(
             f'{argument}="{name}" has no {", ".join(strange)}: {strange[0]} belongs to '
             f"{', '.join(having)}."
         )
-    return kinds[name](**flat)
+    return kinds[name](**own)
 
 
 def _defaults(kind: type[Options]) -> dict[str, Any]:
     return {one.name: one.default for one in fields(kind)}  # type: ignore[arg-type]
 
 
-_OPTIONS: Final = {name: usual for kind in _NAMES for name, usual in _defaults(kind).items()}
+_OPTIONS: Final = {
+    name: usual for kind in (*_METHODS, *_FAMILIES) for name, usual in _defaults(kind).items()
+}
 """Every option of a method or a family, with its default."""

@@ -21,7 +21,7 @@ import numpy as np
 
 from dpreg.columns import LEAST_DELTA, LEAST_EPS, MOST_EPS, MOST_ROWS
 from dpreg.errors import ArgumentError, UnknownArgument, did_you_mean, printable, quotable, shown
-from dpreg.options import grouped
+from dpreg.options import grouped, unpacked
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget, decimal_string, exact, settled
 from dpreg.privacy.protection import NEIGHBORS, Protection
@@ -96,7 +96,7 @@ def declared(
 
         @wraps(call)
         def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            grouped(call.__name__, kwargs)
+            grouped(call.__name__, kwargs, defaults)
             for name in kwargs:
                 if name not in known:
                     raise _unknown(call.__name__, known, name)
@@ -170,13 +170,13 @@ def choice(value: object, name: str, allowed: tuple[Any, ...]) -> Any:
     raise ArgumentError(f"{name} must be one of {listed}; got {shown(value)}.")
 
 
-def count(value: object, name: str, least: int = 1, most: int | None = None) -> int:
+def count(value: object, name: str, least: int = 1, most: int | None = None, mend: str = "") -> int:
     """Return `value` if it is an integer between two others, else raise ArgumentError."""
     number = exact(value, name)
     if number.denominator != 1 or number < least:
         raise ArgumentError(f"{name} must be an integer of at least {least}; got {shown(value)}.")
     if most is not None and number > most:
-        raise ArgumentError(f"{name} must be at most {most:g}; got {shown(value)}.")
+        raise ArgumentError(f"{name} must be at most {most:,}; got {shown(value)}.{mend}")
     return int(number)
 
 
@@ -208,17 +208,6 @@ def budget_of(eps: object, delta: object) -> Budget:
             "without one."
         )
     return Budget(whole, delta)  # type: ignore[arg-type]
-
-
-def owned(value: object) -> int:
-    """Return `contributions`, the most rows that one person may own, if it is plausible."""
-    number = count(value, "contributions")
-    if number > MOST_ROWS:
-        raise ArgumentError(
-            f"contributions must be at most {MOST_ROWS:,}; got {shown(value)}. Let person= name a "
-            "column of ids, and use fewer rows of each."
-        )
-    return number
 
 
 def inclusions(value: object, name: str = "false_inclusions") -> Fraction:
@@ -306,37 +295,23 @@ def _sigma2(sigma2: object, name: str) -> Fraction | str | None:
     return positive(sigma2, name)
 
 
-def _given(shares: Mapping[str, Any] | None) -> dict[str, Any]:
-    if shares is None:
-        return {}
-    if not isinstance(shares, Mapping):
+def shares_of(
+    value: object, name: str, steps: Collection[str], rest: str
+) -> Mapping[str, Fraction]:
+    """Return parts of eps by step, of those that a call may have; `rest` is what it is for."""
+    if not isinstance(value, Mapping | None):
         raise ArgumentError(
             'shares must be a mapping of steps to parts of eps, such as {"bounds": 0.2}; got '
-            f"{type(shares).__name__}."
+            f"{type(value).__name__}."
         )
-    return dict(shares)
-
-
-def _shares(shares: Mapping[str, Any] | None, name: str) -> Mapping[str, Fraction]:
     checked = {}
-    for step, share in _given(shares).items():
-        if step not in SHARES:
-            raise ArgumentError(f"shares may name {', '.join(SHARES)}; got {shown(step)}.")
+    for step, share in (value or {}).items():
+        if step not in steps:
+            raise ArgumentError(f"shares may name {', '.join(steps)}; got {shown(step)}.")
         checked[step] = positive(share, f"shares[{step!r}]")
     if sum(checked.values()) >= 1:
-        raise ArgumentError("shares must add up to less than 1: the selection needs the rest.")
+        raise ArgumentError(f"shares must add up to less than 1: the {rest} needs the rest.")
     return checked
-
-
-def bounds_alone(shares: Mapping[str, Any] | None, name: str) -> Mapping[str, Fraction]:
-    """Return the shares of a call that has one, that of the bounds."""
-    given = _given(shares)
-    share = positive(given.pop("bounds", SHARES["bounds"]), "shares['bounds']")
-    if given:
-        raise ArgumentError("shares may name 'bounds', where the schema leaves some out.")
-    if share >= 1:
-        raise ArgumentError("shares['bounds'] must be below 1: the coefficients need the rest.")
-    return {"bounds": share} if shares else {}
 
 
 def checked(check: Callable[..., Any], *rest: Any) -> Any:
@@ -357,8 +332,8 @@ def checked_fields(kind: type[Any], call: Arguments) -> dict[str, Any]:
 class Request:
     """What every public call lets its caller choose, as exact values.
 
-    A request is made from the arguments of the call that it belongs to, by their names, with the
-    options of its method and family among them (`dpreg.options.unpacked`).
+    A request is made from the arguments of the call that it belongs to, by their names, and the
+    options of its method and family.
 
     Attributes
     ----------
@@ -376,10 +351,12 @@ class Request:
     @classmethod
     def of(cls, call: Arguments) -> Self:
         """Check every argument; errors name the argument and say how to put it right."""
+        call = unpacked({"delta": 0, **call})
         budget = budget_of(call["eps"], call["delta"])
         relation = choice(call["neighbors"], "neighbors", NEIGHBORS)
         seed, rows, person = call["unsafe_seed"], call["contributions"], call.get("person")
-        own = 1 if rows is None else owned(rows)
+        fewer = " Let person= name a column of ids, and use fewer rows of each."
+        own = 1 if rows is None else count(rows, "contributions", 1, MOST_ROWS, fewer)
         if person is not None and not isinstance(person, str):
             raise ArgumentError(
                 f"person must be the name of the column of ids; got {type(person).__name__}."
@@ -390,18 +367,14 @@ class Request:
             "seed": optional(seed, "unsafe_seed", count, 0),
         }
         request = cls(**cls.settled(told | checked_fields(cls, call), call))
-        request.check()
+        if getattr(request, "noise", None) == "gaussian" and budget.delta == 0:
+            raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
         return request
 
     @classmethod
     def settled(cls, told: dict[str, Any], call: Arguments) -> dict[str, Any]:
         """Return all fields, those too that depend on several arguments."""
         return told
-
-    def check(self) -> None:
-        """Refuse arguments that do not go together: noise that needs a delta without one."""
-        if getattr(self, "noise", None) == "gaussian" and self.budget.delta == 0:
-            raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
 
     def account(self) -> Account:
         """Open the call's account; with a seed, what it draws is **not private**."""
@@ -414,7 +387,7 @@ class FormulaRequest(Request):
     """What a call of a formula lets its caller choose, and what `remarks` tell a reader of it."""
 
     formula: str = checked(formula_text)
-    shares: Mapping[str, Fraction] = checked(bounds_alone)
+    shares: Mapping[str, Fraction] = checked(shares_of, ("bounds",), "fit")
     remarks: tuple[str, ...] = ()
 
 
@@ -437,7 +410,7 @@ class SelectionRequest(FormulaRequest):
     penalty: Fraction | str = checked(penalty)
     sigma2: Fraction | str | None = checked(_sigma2)
     false_inclusions: Fraction = checked(inclusions)
-    shares: Mapping[str, Fraction] = checked(_shares)
+    shares: Mapping[str, Fraction] = checked(shares_of, SHARES, "selection")
     draws: int = checked(count)
     fit: str | None = checked(choice, ("auto", "same", "fresh", "split", "share", None))
     engine: str = checked(choice, ("auto", "enumerate", "tree"))
@@ -457,7 +430,7 @@ class SelectionRequest(FormulaRequest):
             told["fit"] = "fresh" if told["method"] == "adaptive" else "split"
         return told
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         """Refuse arguments that do not go together."""
         looks, papers = self.method == "adaptive", self.method in ("pcls", "pcpl")
         if looks and self.papers:

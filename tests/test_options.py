@@ -13,6 +13,7 @@ ROWS = pd.DataFrame({"x": [k / 200 for k in range(200)], "y": [k / 400 for k in 
 SCHEMA = {"x": (0, 1), "y": (0, 1)}
 CELL = 52311.25
 MOST = {"dp_select": 24, "plan": 24}
+USUAL = {"method": "auto", "family": None}
 
 
 def select(**given):
@@ -46,11 +47,11 @@ def test_flat_arguments_do_the_same_and_warn():
 def test_what_only_the_paper_has_means_pcls_under_auto():
     given = {"radius": 2, "clip": 0.5}
     with pytest.warns(DpregDeprecation):
-        grouped("dp_select", given)
+        grouped("dp_select", given, USUAL)
     assert given == {"method": dpreg.PCLS(radius=2, clip=0.5)}
     given = {"clip": 0.5, "penalty": "auto"}
     with pytest.warns(DpregDeprecation):
-        grouped("dp_select", given)
+        grouped("dp_select", given, USUAL)
     assert given == {"method": dpreg.Auto(clip=0.5)}
 
 
@@ -88,7 +89,7 @@ def test_expected_rows_warns_and_changes_nothing():
 )
 def test_what_a_method_or_family_has_not_is_refused(call, given, said):
     with pytest.raises(ArgumentError, match=said):
-        grouped(call, dict(given))
+        grouped(call, dict(given), USUAL)
 
 
 @pytest.mark.parametrize(

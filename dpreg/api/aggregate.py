@@ -38,7 +38,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpreg.api.arguments import Every
-from dpreg.api.context import check_schema_names, recorded
+from dpreg.api.context import open_table, recorded
 from dpreg.api.inputs import Bought, Choices, estimate_fields, group_codes, grouping
 from dpreg.arrays import Floats, Ints, Places
 from dpreg.columns import Boolean, Categorical, ColumnType, Unbounded
@@ -59,7 +59,7 @@ from dpreg.results.notes import worded
 from dpreg.schema import Schema
 from dpreg.sources import LocalSource, as_source
 from dpreg.sources.base import find_column
-from dpreg.sources.persons import COIN, Persons
+from dpreg.sources.persons import COIN
 from dpreg.sources.reader import Reader, showing
 
 _CLUSTERS: Final = ("dask", "dask_expr", "pyspark")
@@ -123,24 +123,25 @@ class BlockTable:
         if self.reader is None:
             self.labels = np.zeros(len(self.held), dtype=np.int64)
             return len(self.held)
-        # A first part even where there is one more: a chunk may be a view of the caller's table.
-        coded = {name: isinstance(how, Categorical) for name, how in self.columns.items()}
-        parts = {n: [np.zeros(0, np.int32 if own else np.float64)] for n, own in coded.items()}
-        coins, passing = [np.zeros(0)], [np.zeros(0, dtype=np.bool_)]
+        parts, passing = [], [np.zeros(0, dtype=np.bool_)]
+        names = (*self.columns, COIN) if self.by_person else tuple(self.columns)
         for chunk in self.reader.chunks(self.columns, "rows"):
-            for name, found in parts.items():
-                found.append(chunk[name])
+            parts.append({name: chunk[name] for name in names})
             if self.where is not None:
                 passing.append(self.where.passes(chunk))
-            if self.by_person:
-                coins.append(chunk[COIN])
-        cells = {name: np.concatenate(parts.pop(name)) for name in self.columns}
+
+        def whole(name: str, how: ColumnType | None = None) -> NDArray[Any]:
+            # Always a copy: a chunk may be a view of the caller's table.
+            first = np.zeros(0, np.int32 if isinstance(how, Categorical) else np.float64)
+            return np.concatenate([first, *(part.pop(name) for part in parts)])
+
+        cells = {name: whole(name, how) for name, how in self.columns.items()}
         frame = pd.DataFrame(
             {name: _column(self.columns[name], own) for name, own in cells.items()}
         )
         self.held = frame.iloc[:, 0] if self.one else frame
         if self.by_person:
-            self.coins = np.concatenate(coins)
+            self.coins = whole(COIN)
         self.labels = np.zeros(len(frame), dtype=np.int64)
         if self.by is not None:
             self.labels = group_codes(cells[self.by])
@@ -160,46 +161,32 @@ def _column(how: ColumnType, cells: NDArray[Any]) -> Any:
             return cells
 
 
-def block_table(
-    data: Any,
-    by: Any = None,
-    schema: Any = None,
-    progress: bool | None = None,
-    persons: Persons | None = None,
-    where: str | None = None,
-) -> BlockTable:
+def block_table(asked: Choices, call: Arguments) -> BlockTable:
     """Settle from public facts what blocks are taken from; read no row.
 
     Parameters
     ----------
-    data : array, list, Series; or what `dpreg.sources.as_source` takes
-        Of the latter those that this process can read: blocks are DataFrames of the columns that
-        `schema` declares.
-    by : str or None
-        A column whose levels `schema` declares.
-    schema : what `Schema.from_any` takes
-    progress : bool or None
-        As for `Reader`.
-    persons : Persons or None
-        Whose rows they are: a column of a table.
-    where : str or None
-        As for `where_of`: rows that fail are in no group, and so in no block.
+    asked : Choices
+    call : mapping
+        Its arguments data, by, schema, where and progress. Of tables `data` may be one that this
+        process can read: blocks are DataFrames of the columns that `schema` declares. `by` is one
+        of these, with levels. Rows that fail `where` are in no group, and so in no block.
 
     Raises
     ------
     ArgumentError, SchemaError, DataError
     """
-    showing(progress)
-    declared = Schema.from_any(schema)
+    data, by, declared = call["data"], call["by"], Schema.from_any(call["schema"])
+    showing(call["progress"])
     if by is not None and not isinstance(by, str):
         raise ArgumentError("by must be the name of a column of the data.")
     if isinstance(data, np.ndarray | list | pd.Series):
-        for name, given in (("by", by), ("person", persons)):
+        for name, given in (("by", by), ("person", asked.protection.person)):
             if given is not None:
                 raise ArgumentError(
                     f"{name} must be the name of a column of a DataFrame, mapping or table."
                 )
-        if where is not None:
+        if call["where"] is not None:
             raise ArgumentError("where tests columns of a DataFrame, mapping or table.")
     if isinstance(data, np.ndarray | list):
         if declared:
@@ -211,20 +198,20 @@ def block_table(
         return BlockTable(
             held=data if isinstance(data, list) else blocks.numbers_of(np.asarray(data))
         )
-    test = None
+    test = None if call["where"] is None else where_of(call["where"], declared)
+    call = {**call, "where": None}  # rows that fail are brought, and put into no block
     if one := isinstance(data, pd.Series):
         name = data.name if isinstance(data.name, str) else "x"
-        source = as_source({name: data})
+        reader, _ = open_table(asked, call, as_source({name: data}))
         columns = {name: declared.get(name, Unbounded())}
     else:
         source = _local_source(data, declared)
-        test = None if where is None else where_of(where, declared)
-        known = {*source.names, *(() if test is None else test.columns)}
-        columns = {name: how for name, how in declared.items() if name in known or name == by}
+        reader, _ = open_table(asked, call, source)
+        known = {*source.names, *(() if test is None else test.columns), by}
+        columns = {name: how for name, how in declared.items() if name in known}
         if not columns:
             find_column(source.names, next(iter(declared)))
     levels = () if by is None else grouping(by, declared)[1]
-    reader = Reader(source, progress, persons)
     reader.settle(columns)
     reader.require(1)
     return BlockTable(reader=reader, columns=columns, by=by, groups=levels, where=test, one=one)
@@ -246,7 +233,6 @@ def _local_source(data: Any, declared: Schema) -> LocalSource:
             "schema must declare the columns that the estimator is to get of this table: what is "
             "inferred from rows would make a block's value depend on other blocks."
         )
-    check_schema_names(declared, source.names)
     return source
 
 
@@ -268,13 +254,6 @@ _AT_MIDPOINT: Final = 1e-5
 """Or this part of half the bounds' width: so far a window about it reaches."""
 _NO_SPREAD: Final = 1e-3
 """Spread of block values, as a part of half the bounds' width, that is next to nothing."""
-
-
-def _blocks_of(value: object, name: str) -> int:
-    """Return a number of blocks."""
-    if (number := count(value, name)) > _MOST_BLOCKS:
-        raise ArgumentError(f"{name} must be at most {_MOST_BLOCKS:,}.")
-    return number
 
 
 def _seconds(timeout: object, name: str) -> float:
@@ -315,7 +294,7 @@ class Aggregate(Choices):
     """
 
     aggregation: str = checked(choice, blocks.AGGREGATES)
-    blocks: int | None = checked(optional, _blocks_of)
+    blocks: int | None = checked(optional, count, 1, _MOST_BLOCKS)
     correct_bias: bool = checked(truth)
     timeout: float | None = checked(optional, _seconds)
     names: tuple[str, ...]
@@ -490,10 +469,7 @@ def _aggregate(call: Arguments) -> ClassicResults:
         raise ArgumentError("estimator must be callable: it takes a block and returns numbers.")
     if asked.timeout is not None and sys.platform == "win32":
         raise ArgumentError("timeout needs processes that can be forked: leave it out on Windows.")
-    persons = Persons.of(asked.protection, asked.seed)
-    table = block_table(
-        call["data"], call["by"], call["schema"], call["progress"], persons, call["where"]
-    )
+    table = block_table(asked, call)
     steps = asked.steps(table, call["budget"])
     blocks_of = next(steps)
     while True:

@@ -6,18 +6,19 @@ public facts; the ledger is charged; the rows are read once; a result is made.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any, Final, TypeAlias, Unpack
+from itertools import product
+from typing import Any, Final, Unpack
 
 import numpy as np
 
 from dpreg.api import inputs
 from dpreg.api.arguments import OfColumns
 from dpreg.api.context import recorded
-from dpreg.api.inputs import Choices, Columns
+from dpreg.api.inputs import Bought, Choices, Columns
 from dpreg.arrays import Floats, Ints
 from dpreg.errors import ArgumentError
 from dpreg.estimation import histogram, sums
@@ -25,7 +26,6 @@ from dpreg.options import Amount, Amounts, Cells, Table
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.ledger import Ledger
-from dpreg.privacy.noise import VectorNoise
 from dpreg.privacy.ranks import RANK_UNIT, cell_counts
 from dpreg.request import Arguments, checked, choice
 from dpreg.results import inference
@@ -35,11 +35,8 @@ from dpreg.sources import Integers
 
 def _mean(call: Arguments) -> ClassicResults:
     columns = inputs.columns_of(call, Choices.of(call))
-    released, fields = _sums(columns, 2, call["budget"], "mean")
-    rows, bounds = columns.public_rows, [*columns.bounds.values()]
-    estimates = [one for line in released for one in sums.mean_estimates(line, bounds, rows)]
-    told = inputs.estimate_fields(estimates, columns.bounds)
-    return ClassicResults(statistic="mean", names=columns.names, **told, **fields)
+    _, fields = _sums(columns, "gaussian", call["budget"], "mean", sums.mean_estimates)
+    return ClassicResults(statistic="mean", names=columns.names, **fields)
 
 
 def _suffstats(call: Arguments) -> ClassicResults:
@@ -57,46 +54,49 @@ def _suffstats(call: Arguments) -> ClassicResults:
             )
     if family == "bernoulli" and any(pair != (0.0, 1.0) for pair in columns.bounds.values()):
         raise ArgumentError('family="bernoulli" needs bounds=(0, 1).')
-    released, fields = _sums(columns, chosen.degree, call["budget"], f"{family} statistics")
-    rows, bounds = columns.public_rows, [*columns.bounds.values()]
-    estimates = [e for line in released for e in sums.family_estimates(family, line, bounds, rows)]
-    statistics = ("n", "sum x", "sum x^2")[: 1 + chosen.degree]
+    estimate = partial(sums.family_estimates, family)
+    released, fields = _sums(columns, family, call["budget"], f"{family} statistics", estimate)
+    bounds = [*columns.bounds.values()]
+    told = [v for line in released for v in sums.sufficient_statistics(line, bounds)]
     return ClassicResults(
         statistic=family,
         names=_named(columns, chosen.parameters),
-        sufficient=np.array(
-            [v for line in released for v in sums.sufficient_statistics(line, bounds)]
-        ),
-        sufficient_names=_named(columns, statistics),
-        **inputs.estimate_fields(estimates, columns.bounds),
+        sufficient=np.array(told),
+        sufficient_names=_named(columns, ("n", "sum x", "sum x^2")[: 1 + chosen.degree]),
         **fields,
     )
 
 
 def _sums(
-    columns: Columns, degree: int, budget: Ledger | None, step: str
+    columns: Columns,
+    family: str,
+    budget: Ledger | None,
+    step: str,
+    estimate: Callable[..., Sequence[sums.Estimate]],
 ) -> tuple[list[sums.NoisySums], dict[str, Any]]:
     """Plan, charge, read and release the columns' sums, group by group; return fields as well."""
-    choices, size = columns.choices, len(columns.names)
+    choices, account = columns.choices, columns.choices.account()
     coding, fitted = sums.plan(
-        size,
+        len(columns.names),
         columns.lines,
-        degree=degree,
+        degree=sums.FAMILIES[family].degree,
         grouped=columns.by is not None,
         cost=choices.budget,
         protection=choices.protection,
         complete=columns.complete,
         noise=choices.noise,
     )
-    account = choices.account()
     part = account.line(step, f"discrete {fitted.mechanism}", fitted.cost)
     account.charge(budget, f"{step}: {', '.join(columns.names)}")
     tally = partial(_summed, columns.bounds, columns.lines)
     exact = columns.total(tally, step).reshape(columns.lines, -1)
     rows = columns.reader.rows if columns.complete else None
     released = sums.release(exact, coding, fitted, part=part, rows=rows)
+    bounds, most = [*columns.bounds.values()], columns.public_rows
+    estimates = [one for line in released for one in estimate(line, bounds, most)]
+    fields = columns.fields(account, fitted.mechanism, estimates)
     counts = None if columns.complete else np.array([line.count for line in released])
-    return released, {"counts": counts, **columns.fields(account, fitted.mechanism)}
+    return released, {"counts": counts, **fields}
 
 
 def _summed(bounds: Mapping[str, inputs.Pair], groups: int, grouped: inputs.Grouped) -> Integers:
@@ -216,9 +216,6 @@ _COUNT_SHARE: Final = Fraction(1, 20)
 
 _IN_NUMBERS: Final = frozenset("0123456789./eE+-_ ")
 
-_ByLine: TypeAlias = tuple[Part, ...]
-"""A part for each group of rows, of one release over all of them."""
-
 
 def _quantiles(q: Any, name: str) -> tuple[Fraction, ...]:
     """Return the quantiles that are asked for."""
@@ -258,59 +255,60 @@ class QuantileRequest(Choices):
 def _quantile(call: Arguments) -> ClassicResults:
     request = QuantileRequest.of(call)
     columns = inputs.columns_of(call, request)
-    account = request.account()
+    account, several = request.account(), len(columns.names)
     counting, parts = _opened(request, account, columns)
     account.charge(call["budget"], f"dp_quantile: {', '.join(columns.names)}")
     grids = {name: histogram.candidate_grid(*columns.bounds[name]) for name in columns.names}
     counted = _cells(columns, grids)
     found: list[histogram.Quantile] = []
+    counts: list[tuple[Part, ...]] = []
+    if counting is not None:
+        each = counting.part.split([Fraction(1, several)] * several)
+        counts = [own.across(columns.lines) for own in each]
     most = columns.public_rows
-    for line in range(columns.lines):
-        for name in columns.names:
-            cell = counted[name][line]
-            number = float(columns.reader.rows) if columns.complete else float(cell.sum())
-            if counting is not None:
-                noise, its = counting
-                number += noise.draw(1, its[name][line])[0]
-            if most is not None:
-                number = min(number, float(most))
-            found += [
-                histogram.private_quantile(
-                    cell,
-                    grids[name],
-                    share,
-                    count=number,
-                    part=parts[name, one][line],
-                    alpha=request.alpha,
-                    grouped=columns.by is not None,
-                )
-                for one, share in enumerate(request.shares)
-            ]
+    for line, (at, name) in product(range(columns.lines), enumerate(columns.names)):
+        cell = counted[name][line]
+        number = float(columns.reader.rows) if columns.complete else float(cell.sum())
+        if counting is not None:
+            number += counting.noise.draw(1, counts[at][line])[0]
+        if most is not None:
+            number = min(number, float(most))
+        found += [
+            histogram.private_quantile(
+                cell,
+                grids[name],
+                share,
+                count=number,
+                part=parts[name, one][line],
+                alpha=request.alpha,
+                grouped=columns.by is not None,
+            )
+            for one, share in enumerate(request.shares)
+        ]
+    estimates = [one.estimate for one in found]
     return ClassicResults(
         statistic="quantile",
         names=_named(columns, request.labels),
         lower=np.array([one.lower for one in found]),
         upper=np.array([one.upper for one in found]),
         alpha=request.alpha,
-        **inputs.estimate_fields([one.estimate for one in found], columns.bounds),
-        **columns.fields(account, "permute-and-flip"),
+        **columns.fields(account, "permute-and-flip", estimates),
     )
 
 
 def _opened(
     request: QuantileRequest, account: Account, columns: Columns
-) -> tuple[tuple[VectorNoise, Mapping[str, _ByLine]] | None, Mapping[tuple[str, int], _ByLine]]:
+) -> tuple[Bought | None, Mapping[tuple[str, int], tuple[Part, ...]]]:
     """Open the lines: of the numbers of values, unless they are known, and of each quantile.
 
-    Every line is one release over all groups. Returns the noise of the numbers with a part for
-    each column and group, and a part for each column, quantile and group.
+    Every line is one release over all groups. Returns what buys the numbers of all columns, and a
+    part for each column, quantile and group.
     """
-    grouped, several = columns.by is not None, len(columns.names)
+    grouped, several, counting = columns.by is not None, len(columns.names), None
     whole, known = request.budget.eps, columns.complete
     count_eps = Fraction(0) if known else whole * _COUNT_SHARE
     each = Budget((whole - count_eps) / (len(request.shares) * several))
     histogram.check_eps(each.eps, request.protection, grouped=grouped)
-    counting = None
     if not known:
         noise = histogram.count_noise(
             columns.lines * several,
@@ -320,10 +318,7 @@ def _opened(
             single=not grouped,
         )
         part = account.line("number of values", "discrete laplace", Budget(count_eps))
-        each_column = (
-            own.across(columns.lines) for own in part.split([Fraction(1, several)] * several)
-        )
-        counting = noise, dict(zip(columns.names, each_column, strict=True))
+        counting = Bought(noise, part)
     parts = {
         (name, place): account.line(
             f"{name}: {label} and interval", "permute-and-flip", each

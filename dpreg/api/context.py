@@ -166,41 +166,6 @@ Facts: TypeAlias = dict[str, Any]
 """Fields of a result that repeat public facts of its call."""
 
 
-def facts_of(
-    request: FormulaRequest,
-    design: Design,
-    unbounded: tuple[str, ...],
-    account: Account,
-    reader: Reader,
-    notes: tuple[str, ...] = (),
-) -> Facts:
-    """Return what every result of a formula repeats, once all is drawn.
-
-    Parameters
-    ----------
-    request, design, unbounded, account
-    reader : Reader
-        Which the rows were read by: all rows of a person count, or some.
-    notes : tuple of str
-        Of the way that was taken.
-    """
-    whole = reader.persons is not None and reader.persons.rows is None
-    return {
-        "formula": request.formula,
-        "fit": "fixed",
-        "schema": design.schema.to_dict(),
-        "bounds": {x: "private" if x in unbounded else "schema" for x in design.needed},
-        "clip": design.clip,
-        "center": design.center,
-        "nobs": reader.rows if request.protection.n_is_public else None,
-        "passes": reader.passes,
-        "eps": request.budget.eps,
-        "delta": request.budget.delta,
-        "claim": PrivacyClaim.of(account, whole=whole),
-        "notes": (*notes, *request.remarks),
-    }
-
-
 def released(
     kind: type[_Fit], design: Design, columns: Sequence[int], facts: Facts, **fitted: Any
 ) -> _Fit:
@@ -308,15 +273,51 @@ class Context:
         bounded = bounds.buy_bounds(self.reader, self.schema, bought)
         return self.trial if bounded is self.schema else self.build(bounded)
 
+    def facts(
+        self, reader: Reader, design: Design, account: Account, notes: tuple[str, ...] = ()
+    ) -> Facts:
+        """Return what every result of a formula repeats, once all is drawn.
+
+        Parameters
+        ----------
+        reader : Reader
+            Which the rows were read by: all rows of a person count, or some.
+        design, account
+        notes : tuple of str
+            Of the way that was taken.
+        """
+        request, unbounded = self.request, self.unbounded
+        whole = reader.persons is not None and reader.persons.rows is None
+        return {
+            "formula": request.formula,
+            "fit": "fixed",
+            "schema": design.schema.to_dict(),
+            "bounds": {x: "private" if x in unbounded else "schema" for x in design.needed},
+            "clip": design.clip,
+            "center": design.center,
+            "nobs": reader.rows if request.protection.n_is_public else None,
+            "passes": reader.passes,
+            "eps": request.budget.eps,
+            "delta": request.budget.delta,
+            "claim": PrivacyClaim.of(account, whole=whole),
+            "notes": (*notes, *request.remarks),
+        }
+
 
 Opened: TypeAlias = tuple[Mapping[str, Part], Any]
 """The lines of the bounds that a way buys, and whatever else it opened."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """A way to answer a call: an estimator of a fixed formula, or a selector."""
+    """A way to answer a call: an estimator of a fixed formula, or a selector.
 
-    __slots__ = ()
+    Attributes
+    ----------
+    context : Context
+    """
+
+    context: Context
 
     def refuses(self, rows: int | None, has: str = "has") -> str:
         """Return why this is not the way; "" if it is.
@@ -352,12 +353,7 @@ class Way:
 
 
 def answered(
-    request: Request,
-    reader: Reader,
-    ways: Sequence[Way],
-    ledger: Ledger | None,
-    label: str,
-    count: Fraction = Fraction(0),
+    call: str, ways: Sequence[Way], ledger: Ledger | None, count: Fraction = Fraction(0)
 ) -> Any:
     """Answer a call in the first of its ways that is not refused.
 
@@ -367,17 +363,17 @@ def answered(
 
     Parameters
     ----------
-    request : Request
-    reader : Reader
+    call : str
+        Its name, for the ledger's entry.
     ways : sequence of Way
         One or two, in the order in which they are tried.
     ledger : Ledger or None
-    label : str
-        Of the ledger's entry.
     count : Fraction
         The part of eps that buys a private number of rows, where it decides.
     """
-    account, public = request.account(), request.protection.n_is_public
+    request, reader = ways[0].context.request, ways[0].context.reader
+    label, account = f"{call}: {request.formula}", request.account()
+    public = request.protection.n_is_public
     rows = reader.source.rows if public else None
     reason = ways[0].refuses(rows)
     way = ways[bool(reason)]

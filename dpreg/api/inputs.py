@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -40,11 +40,6 @@ class Choices(Request):
     """What every classic call lets its caller choose, as exact values."""
 
     noise: str | None = checked(optional, choice, VECTOR_NOISES)
-
-    @classmethod
-    def of(cls, call: Arguments) -> Self:
-        """Check the arguments; a call without `delta` or `noise` has neither."""
-        return super(Choices, cls).of({"delta": 0, "noise": None, **call})
 
     def fields(
         self, account: Account, by: str | None, groups: tuple[str, ...], rows: int, noise: str
@@ -124,9 +119,12 @@ class Columns:
         """Number of rows, where it is public."""
         return self.reader.rows if self.choices.protection.n_is_public else None
 
-    def fields(self, account: Account, noise: str) -> dict[str, Any]:
+    def fields(
+        self, account: Account, noise: str, estimates: Sequence[Estimate] | None = None
+    ) -> dict[str, Any]:
         """Return the fields that results of every call of columns have, once all is drawn."""
         told = self.choices.fields(account, self.by, self.groups, self.reader.rows, noise)
+        told |= {} if estimates is None else estimate_fields(estimates, self.bounds)
         return told | {"passes": self.reader.passes}
 
     def total(self, count: Callable[[Grouped], Integers], what: str) -> Integers:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 
-from dpreg.api.context import Context, Facts, Opened, Way, exclusive_groups, facts_of, released
+from dpreg.api.context import Facts, Opened, Way, exclusive_groups, released
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, DataError
 from dpreg.formula.design import Design
@@ -173,19 +173,20 @@ class Looks(Way):
 
     Attributes
     ----------
-    context : Context
     model : LookedModel
     noise : {"gaussian", "matrix-laplace"}, optional
     asked : bool
         Whether the caller named this method: what it cannot do is then refused, not a reason.
+    because : str
+        Why the arguments alone mean another method under "auto"; empty if they do not.
     chooses, later
         As for `plan_looks`.
     """
 
-    context: Context
     model: LookedModel
     noise: str | None = None
     asked: bool = False
+    because: str = ""
     later: Fraction = Fraction(0)
     chooses: ClassVar[bool] = False
 
@@ -215,7 +216,9 @@ class Looks(Way):
         """
         context, reader = self.context, self.context.reader
         auto, design = not (self.asked or self.model.alone), context.trial
-        reason = unsuited(self.model, design, context.cost, chooses=self.chooses) if auto else ""
+        reason = self.because
+        if auto and not reason:
+            reason = unsuited(self.model, design, context.cost, chooses=self.chooses)
         if reason:
             return reason
         plan = self.plan()
@@ -269,10 +272,9 @@ class Looks(Way):
 
     def answer(self, opened: Opened, account: Account, notes: tuple[str, ...]) -> Any:
         """Look at the rows, and fit all columns."""
-        context, (design, table) = self.context, self.table(opened)
+        design, table = self.table(opened)
         seen = look(table, self.model.family(design))
-        unbounded, reader = context.unbounded, table.reader
-        facts = facts_of(context.request, design, unbounded, account, reader, notes)
+        facts = self.context.facts(table.reader, design, account, notes)
         return fitted(self.model, design, columns_of(self.model, design), seen, facts)
 
 

@@ -11,9 +11,8 @@ from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpreg.api.context import Context, Facts, Opened, Way, exclusive_groups, facts_of, released
+from dpreg.api.context import Facts, Opened, Way, exclusive_groups, released
 from dpreg.api.looks import LinearModel, can_hold, columns_of
 from dpreg.arrays import Floats
 from dpreg.columns import ColumnType
@@ -173,7 +172,7 @@ class UnitBallRows:
         """D: the constant that counts rows, the scaled columns and the response."""
         return len(self.columns) + 2
 
-    def block(self, chunk: Chunk) -> NDArray[np.float64]:
+    def block(self, chunk: Chunk) -> Floats:
         """Make the vectors of some rows."""
         rows = self.design.block(chunk)
         rows[rows[:, 0] == 0.0] = np.nan  # an incomplete row is excluded, constant included
@@ -205,55 +204,21 @@ def unit_ball_rows(design: Design, columns: Sequence[int], scaling: str) -> Unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ByMoments(Way):
-    """One release of all moments, by "gram", "ssp" or "adassp": a `dpreg.api.context.Way`.
+class ByGram(Way):
+    """One release of all moments: a `dpreg.api.context.Way`.
 
     Attributes
     ----------
-    context : Context
-    method : str
     noise : str or None
-        Of gram; whose constants "ssp" and "adassp" take.
-    scaling : str
-        As for `unit_ball_rows`.
     """
 
-    context: Context
-    method: str
     noise: str | None
-    scaling: str
-
-    @property
-    def perturbed(self) -> bool:
-        """Whether the method is a published one that releases coefficients alone."""
-        return self.method in ("ssp", "adassp")
-
-    def refuses(self, rows: int | None, has: str = "has") -> str:
-        """Refuse constants whose release, as a whole, is not what would be charged for it."""
-        if not self.perturbed:
-            return ""
-        cost, protection = self.context.cost, self.context.request.protection
-        constants = self.noise or "analytic"
-        privacy = constants_of(self.method, constants, cost, protection)
-        if not privacy.holds:
-            raise ArgumentError(
-                f'noise="{constants}" gives eps={privacy.whole_eps:.4g} at '
-                f'delta={float(cost.delta):g} here, more than is charged: use noise="analytic", '
-                "or a larger eps."
-            )
-        if (rows or 0) * len(self.context.trial.columns) > MOST_CELLS:
-            raise ArgumentError(
-                f'method="{self.method}" is proved for tables of up to 2**44 cells, '
-                "and this one has more: leave method out."
-            )
-        return ""
 
     def open(self, account: Account) -> Opened:
         """Open the lines of the bounds and of the moments: a pure noise needs no delta."""
-        bounds, cost = self.context.bounds(account), self.context.cost
-        pure = not self.perturbed and self.noise not in (None, "gaussian")
-        spent = Budget(cost.eps) if pure else cost
-        return bounds, account.line("coefficients", f"{self.method} release", spent)
+        cost = self.context.cost
+        spent = cost if self.noise in (None, "gaussian") else Budget(cost.eps)
+        return self.context.bounds(account), account.line("coefficients", "gram release", spent)
 
     def announce(self, rows: int | None) -> None:
         """Warn, before the charge, of factors with too many levels for the rows and the budget.
@@ -264,7 +229,7 @@ class ByMoments(Way):
         """
         design, request = self.context.trial, self.context.request
         factors = [t for t in design.terms if t.exclusive and len(t.columns) >= _MANY_LEVELS]
-        if self.perturbed or rows is None or not factors:
+        if rows is None or not factors:
             return
         chosen = tuple(column for term in design.terms for column in term.columns)
         triangle = layout(chosen, exclusive_groups(design, chosen))
@@ -283,48 +248,85 @@ class ByMoments(Way):
 
     def answer(self, opened: Opened, account: Account, notes: tuple[str, ...]) -> RegressionResults:
         """Read the rows once, release their moments and fit."""
-        context, reader = self.context, self.context.reader
-        design = context.design(opened[0])
+        context, design = self.context, self.context.design(opened[0])
         columns = columns_of(LinearModel(), design)
-        ball = unit_ball_rows(design, columns, self.scaling) if self.perturbed else None
-        (moments,) = read_moments(reader, design if ball is None else ball)
-        if ball is None:
-            rows = moments.rows if context.request.protection.n_is_public else None
-            fit = joint_fit(design, columns, moments, rows, opened[1], self.noise)
-            facts = facts_of(context.request, design, context.unbounded, account, reader, notes)
-            return released(RegressionResults, design, columns, facts, **fit)
-        method, noise = self.method, self.noise or "analytic"
-        params = release_sums(moments, opened[1], method=method, noise=noise).params
-        told = (*notes, worded("coefficients-alone", method=method))
-        facts = facts_of(context.request, design, context.unbounded, account, reader, told)
-        return self._alone(ball, params, facts)
-
-    def _alone(self, rows: UnitBallRows, params: Floats, facts: Facts) -> RegressionResults:
-        """Make the result of perturbed sufficient statistics, in the user's units if it can be."""
-        scaled, notes = rows.scaling, facts["notes"]
-        if scaled.affine:
-            constant_first = scaled.unstandardise(params)
-            stored = constant_first if 0 in rows.columns else constant_first[1:]
-            transform, shift = rows.design.to_user_units(rows.columns)
-            params = transform @ stored + shift
-        else:
-            notes = (*notes, worded("rows-of-norm-one", kind=scaled.kind))
-        return _coefficients_alone(
-            rows.design,
-            rows.columns,
-            facts,
-            column_widths=None,
-            coefficients=params,
-            error_df=None if facts["nobs"] is None else float(facts["nobs"] - len(rows.columns)),
-            method=self.method,
-            noise=self.noise or "analytic",
-            scaling=scaled.kind,
-            notes=notes,
-        )
+        (moments,) = read_moments(context.reader, design)
+        rows = moments.rows if context.request.protection.n_is_public else None
+        fit = joint_fit(design, columns, moments, rows, opened[1], self.noise)
+        facts = context.facts(context.reader, design, account, notes)
+        return released(RegressionResults, design, columns, facts, **fit)
 
     def noted(self, reason: str) -> tuple[str, ...]:
         """Say why looks were not taken."""
         return (worded("way", method="gram", reason=reason.rstrip(".")),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByPublished(Way):
+    """Coefficients alone, by perturbed sufficient statistics: a `dpreg.api.context.Way`.
+
+    Attributes
+    ----------
+    method : {"ssp", "adassp"}
+    noise : str
+        Whose constants it takes.
+    scaling : str
+        As for `unit_ball_rows`.
+    """
+
+    method: str
+    noise: str
+    scaling: str
+
+    def refuses(self, rows: int | None, has: str = "has") -> str:
+        """Refuse constants whose release, as a whole, is not what would be charged for it."""
+        cost, protection = self.context.cost, self.context.request.protection
+        privacy = constants_of(self.method, self.noise, cost, protection)
+        if not privacy.holds:
+            raise ArgumentError(
+                f'noise="{self.noise}" gives eps={privacy.whole_eps:.4g} at '
+                f'delta={float(cost.delta):g} here, more than is charged: use noise="analytic", '
+                "or a larger eps."
+            )
+        if (rows or 0) * len(self.context.trial.columns) > MOST_CELLS:
+            raise ArgumentError(
+                f'method="{self.method}" is proved for tables of up to 2**44 cells, '
+                "and this one has more: leave method out."
+            )
+        return ""
+
+    def open(self, account: Account) -> Opened:
+        """Open the lines of the bounds and of the statistics."""
+        line = account.line("coefficients", f"{self.method} release", self.context.cost)
+        return self.context.bounds(account), line
+
+    def answer(self, opened: Opened, account: Account, notes: tuple[str, ...]) -> RegressionResults:
+        """Read the rows once, and fit what was released, in the user's units if it can be."""
+        context, design = self.context, self.context.design(opened[0])
+        columns = columns_of(LinearModel(), design)
+        rows = unit_ball_rows(design, columns, self.scaling)
+        (moments,) = read_moments(context.reader, rows)
+        fit = release_sums(moments, opened[1], method=self.method, noise=self.noise)
+        params, told = fit.params, [worded("coefficients-alone", method=self.method)]
+        if rows.scaling.affine:
+            constant_first = rows.scaling.unstandardise(params)
+            stored = constant_first if 0 in columns else constant_first[1:]
+            transform, shift = design.to_user_units(columns)
+            params = transform @ stored + shift
+        else:
+            told.append(worded("rows-of-norm-one", kind=self.scaling))
+        facts = context.facts(context.reader, design, account, (*notes, *told))
+        return _coefficients_alone(
+            design,
+            columns,
+            facts,
+            column_widths=None,
+            coefficients=params,
+            error_df=None if facts["nobs"] is None else float(facts["nobs"] - len(columns)),
+            method=self.method,
+            noise=self.noise,
+            scaling=self.scaling,
+        )
 
 
 def _coefficients_alone(
@@ -353,8 +355,6 @@ _LEAST_EPS: Final = Fraction(1, 2**30)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByObjective(Way):
     """Coefficients alone where rows are few, by a perturbed objective: a way of `dp_ols`."""
-
-    context: Context
 
     def refuses(self, rows: int | None, has: str = "has") -> str:
         """Refuse what cannot be fitted so, from public facts alone and before the charge."""
@@ -387,12 +387,11 @@ class ByObjective(Way):
 
     def answer(self, opened: Opened, account: Account, notes: tuple[str, ...]) -> RegressionResults:
         """Read the rows, release coefficients and write them in the user's units."""
-        context, reader = self.context, self.context.reader
+        context = self.context
         design = context.design(opened[0])
-        params, count = few_fit(
-            reader, design, exclusive_groups(design, range(len(design.columns))), opened[1]
-        )
-        facts = facts_of(context.request, design, context.unbounded, account, reader, notes)
+        exclusive = exclusive_groups(design, range(len(design.columns)))
+        params, count = few_fit(context.reader, design, exclusive, opened[1])
+        facts = context.facts(context.reader, design, account, notes)
         columns = columns_of(LinearModel(), design)
         to_user, shift = design.to_user_units(columns)
         told = [worded("no-intervals"), *[worded("pure")] * (facts["delta"] != 0)]

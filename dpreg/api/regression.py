@@ -10,7 +10,7 @@ from typing import Any, Unpack
 from dpreg.api.arguments import OfFormula
 from dpreg.api.context import Context, Way, answered, open_table, recorded
 from dpreg.api.looks import FamilyModel, LinearModel, Looks
-from dpreg.api.moments import ByMoments, ByObjective
+from dpreg.api.moments import ByGram, ByObjective, ByPublished
 from dpreg.errors import ArgumentError, SchemaError, shown
 from dpreg.estimation.perturbed import PERTURBED_NOISES
 from dpreg.estimation.scaling import SCALINGS
@@ -18,7 +18,7 @@ from dpreg.formula.design import Design, build_design
 from dpreg.formula.terms import read_terms
 from dpreg.looks.model import Asked, with_term
 from dpreg.looks.plan import NOISES as LOOK_NOISES
-from dpreg.options import Amount, FamilyLike, MethodLike, Table, unpacked
+from dpreg.options import Amount, FamilyLike, MethodLike, Table
 from dpreg.privacy.protection import NOISES, Protection
 from dpreg.request import (
     Arguments,
@@ -143,39 +143,43 @@ class GLMRequest(FormulaRequest):
 
 def _ols(call: Arguments) -> Any:
     """Answer `dp_ols`: "auto" is an ordered list of ways, and a refusal is the note."""
-    request = OLSRequest.of(unpacked(call))
+    request = OLSRequest.of(call)
     opened = open_table(request, call)
     build = partial(build_design, request.read, clip=request.clip, center=request.center)
-    context = Context.of(request, opened, request.read, build, request.check_weights)
+    check = None if request.weights is None else request.check_weights
+    context = Context.of(request, opened, request.read, build, check)
     looks = Looks(
         context=context,
         model=LinearModel(() if request.weights is None else (request.weights,)),
         noise=request.noise,
         asked=request.method == "adaptive",
     )
-    method = "gram" if request.method == "auto" else request.method
-    moments = ByMoments(
-        context=context, method=method, noise=request.noise, scaling=request.scaling
+    gram = ByGram(context=context, noise=request.noise)
+    published = ByPublished(
+        context=context,
+        method=request.method,
+        noise=request.noise or "analytic",
+        scaling=request.scaling,
     )
     ways: dict[str, tuple[Way, ...]] = {
-        "auto": (looks, moments),
+        "auto": (looks, gram),
         "adaptive": (looks,),
+        "gram": (gram,),
         "objective": (ByObjective(context=context),),
     }
-    chosen = ways.get(request.method, (moments,))
-    return answered(request, opened[0], chosen, call["budget"], f"dp_ols: {request.formula}")
+    return answered("dp_ols", ways.get(request.method, (published,)), call["budget"])
 
 
 def _glm(call: Arguments) -> Any:
     """Answer `dp_glm`: looks are the only way."""
-    request = GLMRequest.of(unpacked(call))
+    request = GLMRequest.of(call)
     reader, declared = open_table(request, call)
     known, read = request.asked.model(request.formula, declared)
     family = request.asked.family
     check = partial(read.check, family=family)
     context = Context.of(request, (reader, known), read.formula, read.design, check)
     looks = Looks(context=context, model=FamilyModel.of(read, family), noise=request.noise)
-    return answered(request, reader, (looks,), call["budget"], f"dp_glm: {request.formula}")
+    return answered("dp_glm", (looks,), call["budget"])
 
 
 @recorded(_ols, OfFormula)

@@ -30,7 +30,6 @@ from dpreg.api.context import (
     Way,
     answered,
     check_known_rows,
-    facts_of,
     open_table,
     recorded,
     released,
@@ -48,7 +47,6 @@ from dpreg.api.looks import (
 from dpreg.api.moments import joint_fit
 from dpreg.choice import Choice, choose
 from dpreg.errors import ArgumentError
-from dpreg.formula.bounds import buy_bounds
 from dpreg.formula.design import Design
 from dpreg.looks.families import Family
 from dpreg.looks.loop import Seen, laws_for_choice, look, look_at_chosen, point_of_chosen
@@ -72,23 +70,23 @@ def _select(call: Arguments) -> Any:
     """Answer `dp_select`: by looks, or by the paper's method."""
     call = unpacked(call)
     request = SelectionRequest.of(call)
-    asked, shown = family_asked(request, call), showing(call["progress"])
+    asked, ledger = family_asked(request, call), call["budget"]
     opened = reader, known = open_table(request, call)
     check_known_rows(reader, request.protection.n_is_public)
-    label, ledger = f"dp_select: {request.formula}", call["budget"]
     if asked is not None:
         known, read = asked.model(request.formula, known)
         looks = ByLooks.of(request, (reader, known), FamilyModel.of(read, asked.family))
-        return answered(request, reader, (looks,), ledger, label)
-    paper = ByPaper(request=request, reader=reader, schema=known, shown=shown)
-    if either := request.method == "auto":
-        paper = paper.instead()
-    if request.method in ("pcls", "pcpl") or paper.because:
-        return answered(request, reader, (paper,), ledger, label)
-    counts = either and not request.protection.n_is_public
-    share = SHARES["count"] if counts else Fraction(0)
+        return answered("dp_select", (looks,), ledger)
+    if request.method == "adaptive":
+        return answered("dp_select", (ByLooks.of(request, opened),), ledger)
+    shown = showing(call["progress"])
+    if request.method in ("pcls", "pcpl"):
+        context = Context.of(request, opened, request.formula, partial(design_of, request))
+        return answered("dp_select", (ByPaper.of(request, context, shown),), ledger)
+    share = Fraction(0) if request.protection.n_is_public else SHARES["count"]
     looks = ByLooks.of(request, opened, counted=share)
-    return answered(request, reader, (looks, paper)[: 1 + either], ledger, label, share)
+    paper = ByPaper.of(request, looks.context, shown)
+    return answered("dp_select", (looks, paper), ledger, share)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,9 +96,12 @@ class ByLooks(Looks):
     Attributes
     ----------
     request : SelectionRequest
+    fit : {"same", "fresh", "split", "share", None}
+        With what "auto" means here.
     """
 
     request: SelectionRequest
+    fit: str | None
     chooses: ClassVar[bool] = True
 
     @classmethod
@@ -112,8 +113,12 @@ class ByLooks(Looks):
         counted: Fraction = Fraction(0),
     ) -> ByLooks:
         """Settle a selection; `counted` is the part of eps that a count of the rows takes."""
-        asked = request.method == "adaptive"
-        later, fit = Fraction(0), "fresh" if request.fit == "auto" else request.fit
+        asked, later, because = request.method == "adaptive", Fraction(0), ""
+        fit = "fresh" if request.fit == "auto" else request.fit
+        if not asked and request.papers:
+            because = f"only it takes {', '.join(request.papers)}"
+        elif fit == "share":
+            because = 'only it takes fit="share"'
         if fit == "fresh":
             later = request.shares.get("fit", fresh_share(request.budget.delta))
         if isinstance(model, FamilyModel):
@@ -128,7 +133,9 @@ class ByLooks(Looks):
             model=model or LinearModel(),
             asked=asked,
             later=later,
-            request=replace(request, method="adaptive", fit=fit),
+            because=because,
+            request=request,
+            fit=fit,
         )
         space_of(request, context.trial, by_looks.model.known)  # refuses what has no models
         if asked and len(context.trial.columns) < 2:
@@ -144,10 +151,10 @@ class ByLooks(Looks):
         columns, choice = looked_at(model, design), found.choice
         response, unit = model.response_of(design)
         chosen = [columns[place] for place in found.places]
-        facts = facts_of(request, design, self.context.unbounded, account, table.reader)
-        facts |= {"formula": formula_of(design, chosen, response), "fit": request.fit or "fixed"}
+        facts = self.context.facts(table.reader, design, account)
+        facts |= {"formula": formula_of(design, chosen, response), "fit": self.fit or "fixed"}
         regression = None
-        if request.fit == "same" and found.places:
+        if self.fit == "same" and found.places:
             among = columns_of_units(space, range(len(space.units)))
             regression = fitted(
                 model, design, chosen, found.seen, facts, places=found.places, among=among
@@ -158,7 +165,12 @@ class ByLooks(Looks):
             regression = fitted(model, design, chosen, found.later, facts, places=places)
         fields = _fields(request, design, space, facts, choice.found, model.known)
         reported = [columns[place] for place in columns_of_units(space, choice.found)]
-        units = [unit / design.columns[j].width for j in columns]
+        names, first = space.units, [columns[own[0]] for own in space.unit_columns]
+        errors = {
+            name: float(error * (unit / design.columns[j].width))
+            for name, j, error in zip(names, first, choice.errors, strict=True)
+            if np.isfinite(error)
+        }
         every = choice.directions
         hidden = worded("hidden-directions", unseen=every - choice.resolved, all=every)
         fields |= {
@@ -168,11 +180,11 @@ class ByLooks(Looks):
             "method": "adaptive",
             "mechanism": table.plan.mechanism,
             "engine": "tests",
-            "alternatives": tuple(tuple(space.units[u] for u in group) for group in choice.groups),
-            "levels": dict(zip(space.units, map(float, choice.levels), strict=True)),
+            "alternatives": tuple(tuple(names[u] for u in group) for group in choice.groups),
+            "levels": dict(zip(names, map(float, choice.levels), strict=True)),
             "best": named(design, space, choice.model),
             "false_inclusions": float(request.false_inclusions),
-            "choice_errors": errors_of(choice, space, units),
+            "choice_errors": errors,
             "notes": (*notes, *([hidden] if choice.resolved < choice.directions else [])),
             "releases": written(found.seen),
             "regression": regression,
@@ -201,46 +213,37 @@ class ByPaper(Way):
     Attributes
     ----------
     request : SelectionRequest
-    reader : Reader
-    schema : Schema
-        As declared.
+        With what "auto" means here.
     shown : bool
         Whether bars are shown.
     asked : str or None
         The way of fitting that was asked for.
-    because : str
-        Why the arguments alone mean this method under "auto"; empty if they do not.
     """
 
     request: SelectionRequest
-    reader: Reader
-    schema: Schema
     shown: bool
-    asked: str | None = None
-    because: str = ""
+    asked: str | None
 
-    def instead(self) -> ByPaper:
-        """Return PCLS in place of looks, with its way of fitting that is nearest to the asked."""
-        request, because = self.request, ""
-        if request.papers:
-            because = f"only it takes {', '.join(request.papers)}"
-        elif request.fit == "share":
-            because = 'only it takes fit="share"'
-        nearest = {"auto": "split", "same": "split", "fresh": "share"}
-        fit = nearest.get(request.fit, request.fit) if request.fit else None
-        paper = replace(request, method="pcls", fit=fit)
-        return replace(self, request=paper, asked=request.fit, because=because)
+    @classmethod
+    def of(cls, request: SelectionRequest, context: Context, shown: bool) -> ByPaper:
+        """Settle a selection; "auto" means PCLS and its way of fitting nearest to the asked."""
+        asked = request.fit
+        if request.method == "auto":
+            nearest = {"auto": "split", "same": "split", "fresh": "share"}
+            fit = nearest.get(asked, asked) if asked else None
+            request = replace(request, method="pcls", fit=fit)
+        return cls(context=context, request=request, shown=shown, asked=asked)
 
     def open(self, account: Account) -> Opened:
         """Refuse what cannot be done, and open the lines."""
         request = replace(self.request, budget=account.budget)
-        prepared = prepare(request, self.schema, self.reader, account)
+        prepared = prepare(request, self.context.schema, self.context.reader, account)
         return prepared.bounds, prepared
 
     def answer(self, opened: Opened, account: Account, notes: tuple[str, ...]) -> SelectionResults:
         """Read the rows, draw models, and fit the one that is drawn most often."""
-        request, reader, prepared = self.request, self.reader, opened[1]
-        design = design_of(request, buy_bounds(reader, prepared.schema, opened[0]))
+        request, reader, prepared = self.request, self.context.reader, opened[1]
+        design = self.context.design(opened[0])
         space = space_of(request, design)
         rows = run.read_rows(request, design, reader, account.rng)
         tuning = run.tune(prepared, design, rows)
@@ -250,7 +253,7 @@ class ByPaper(Way):
         fit, formula, regression = None, formula_of(design, columns, design.response.name), None
         if rows.fitting is not None and prepared.fit is not None:
             fit = joint_fit(design, columns, rows.fitting, rows.n, prepared.fit)
-        facts = facts_of(request, design, prepared.unbounded, account, reader)
+        facts = self.context.facts(reader, design, account)
         if fit is not None:
             nobs = None if request.fit == "split" else rows.n
             fit |= {"formula": formula, "fit": request.fit, "nobs": nobs}
@@ -270,7 +273,7 @@ class ByPaper(Way):
             phi=selection.phi * squared,
             psi=selection.psi * squared,
             sigma2=None if tuning.sigma2 is None else tuning.sigma2 * clip**2,
-            notes=notes or (self.noted(self.because) if self.because else ()),
+            notes=notes,
             regression=regression,
         )
 
@@ -374,23 +377,6 @@ def columns_of_units(space: Space, units: Iterable[int]) -> list[int]:
 def named(design: Design, space: Space, units: Iterable[int]) -> tuple[str, ...]:
     """Name a model: kept terms first, then its units in the order of the formula."""
     return design.keep + tuple(space.units[unit] for unit in sorted(units))
-
-
-def errors_of(choice: Choice, space: Space, units: Sequence[float]) -> dict[str, float]:
-    """Return the standard errors of a choice, each in units of its column, where there are any.
-
-    Parameters
-    ----------
-    choice : Choice
-    space : Space
-    units : sequence of float
-        For each column of the space what a coefficient of the stored column is multiplied by.
-    """
-    return {
-        name: float(error * units[columns[0]])
-        for name, columns, error in zip(space.units, space.unit_columns, choice.errors, strict=True)
-        if np.isfinite(error)
-    }
 
 
 @recorded(_select, OfFormula)

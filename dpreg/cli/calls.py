@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import os
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -148,14 +148,59 @@ class Call:
         return result
 
 
-def opened(ledger: str | None, analyst: str | None, witness: str | None) -> Ledger | None:
-    """Open a ledger for a command."""
-    if ledger is None:
-        for name, value in (("analyst", analyst), ("witness", witness)):
-            if value is not None:
-                raise ArgumentError(f"--{name} needs --ledger.")
-        return None
-    return Ledger.open(ledger, analyst=analyst, witness=witness)
+def checked(
+    calls: Sequence[Call],
+    told: Mapping[str, Any],
+    used: Iterable[Named] = (),
+    *,
+    what: str = "",
+    doubts: bool,
+) -> tuple[Ledger | None, Budget, list[Quotation]]:
+    """Check calls, their files, and what they cost together, before the first is charged.
+
+    Parameters
+    ----------
+    calls : sequence of Call
+    told : mapping
+        What there is of ledger, analyst, witness, and of eps and delta, a cap.
+    used : iterable of (str, str)
+        Further files that no result may replace.
+    what : str
+        Names all calls together in errors; one alone has its own name.
+    doubts : bool
+        As for `Call.quotation`.
+
+    Returns
+    -------
+    ledger : Ledger or None
+    total : Budget
+    quotations : list of Quotation
+    """
+    quotations = [call.quotation(doubts=doubts) for call in calls]
+    place, analyst, witness = (told.get(name) for name in ("ledger", "analyst", "witness"))
+    for name, value in (("analyst", analyst), ("witness", witness)):
+        if place is None and value is not None:
+            raise ArgumentError(f"--{name} needs --ledger.")
+    ledger = None if place is None else Ledger.open(place, analyst=analyst, witness=witness)
+    read = [file for call in calls for file in table_files(call.arguments)]
+    outs = [call.out for call in calls if call.out is not None]
+    check_outs(outs, [*read, *ledger_files(place, witness), *used])
+    total = together(quotation.budget for quotation in quotations)
+    if "eps" in told:
+        cap = Budget(exact(told["eps"], "eps"), exact(told.get("delta", 0), "delta"))
+        if not cap.covers(total):
+            raise BudgetError(
+                f"{what} costs {total}, and its own cap is {cap}: nothing was charged"
+            )
+    units = {quotation.unit for quotation in quotations}
+    if len(units) > 1:
+        raise BudgetError(
+            f"{what}'s calls are charged under {' and under '.join(sorted(units))}: such epsilons "
+            "do not add up; nothing was charged"
+        )
+    if ledger is not None:
+        ledger.check(total, what or quotations[0].what, units.pop())
+    return ledger, total, quotations
 
 
 def add_calls(group: click.Group) -> None:
@@ -165,27 +210,14 @@ def add_calls(group: click.Group) -> None:
 
 
 def _command(name: str, call: Callable[..., Any]) -> click.Command:
-    def command(ledger: str | None, witness: str | None, out: str | None, **given: Any) -> None:
-        analyst, check, as_json, quiet = map(given.pop, ("analyst", "check", "as_json", "quiet"))
-        if name in OF_FORMULA:
-            arguments = {"formula": given.pop("formula"), "data": given.pop("table")}
-        else:
-            columns = given.pop("columns")
-            arguments = {"x": columns if name == "histogram" else list(columns)}
-            arguments["data"] = given.pop("table")
-        if name == "quantile":
-            arguments["q"] = list(given.pop("q"))
-        ready = Call(name, arguments | call_values(call, given), out)
-        account = opened(ledger, analyst, witness)
+    def command(out: str | None, **given: Any) -> None:
+        check, as_json, quiet = map(given.pop, ("check", "as_json", "quiet"))
+        told = {one: given.pop(one) for one in ("ledger", "analyst", "witness")}
         progress = False if quiet else None
-        quotation = ready.quotation(doubts=check or not showing(progress))
-        if out is not None:
-            used = [*table_files(ready.arguments), *ledger_files(ledger, witness)]
-            check_outs([out], used)
-        if account is not None:
-            account.check(quotation.budget, quotation.what, quotation.unit)
+        ready = Call(name, call_values(call, given), out)
+        account, _, quotations = checked([ready], told, doubts=check or not showing(progress))
         if check:
-            show_price(quotation, as_json)
+            show_price(quotations[0], as_json)
             return
         if account is None:
             say("dpreg: no ledger is charged: nobody adds up what such releases reveal together")
@@ -193,14 +225,11 @@ def _command(name: str, call: Callable[..., Any]) -> click.Command:
         click.echo(result.to_json() if as_json else str(result))
 
     command.__doc__ = (call.__doc__ or "").partition("\n")[0]
-    places = [click.argument("formula"), click.argument("table")]
+    table = click.argument("data", metavar="TABLE")
+    places = [click.argument("formula"), table]
     if name not in OF_FORMULA:
-        many = 1 if name == "histogram" else -1
-        places = [click.argument("table"), click.argument("columns", nargs=many, required=True)]
-    if name == "quantile":
-        places.append(
-            click.option("--q", multiple=True, type=float, required=True, metavar="NUMBER")
-        )
+        many, shape = (1, "COLUMNS") if name == "histogram" else (-1, "COLUMNS...")
+        places = [table, click.argument("x", metavar=shape, nargs=many, required=True)]
     made = call_options(call)(command)
     for decorate in reversed((*places, *_SHARED)):
         made = decorate(made)
@@ -228,8 +257,8 @@ _SHARED: Final = (
 )
 
 
-_PLACES: Final = ("table", "schema", "ledger", "witness")
-_OF_BATCH: Final = (*_PLACES, "analyst", "eps", "delta")
+_PLACES: Final = ("table", "schema", "ledger", "witness", "out")
+_OF_BATCH: Final = (*_PLACES[:4], "analyst", "eps", "delta")
 
 
 def run_batch(path: str, *, check: bool, as_json: bool, quiet: bool) -> None:
@@ -259,28 +288,10 @@ def run_batch(path: str, *, check: bool, as_json: bool, quiet: bool) -> None:
     sum of their costs compared with the batch's and the ledger's caps, before the first is charged.
     """
     shared, calls = _read(path)
-    cap = None
-    if "eps" in shared:
-        cap = Budget(exact(shared["eps"], "eps"), exact(shared.get("delta", 0), "delta"))
     progress = False if quiet else None
     doubts = check or not showing(progress)
-    quotations = [call.quotation(doubts=doubts) for call in calls]
-    place, witness = shared.get("ledger"), shared.get("witness")
-    ledger = opened(place, shared.get("analyst"), witness)
-    read = [file for call in calls for file in table_files(call.arguments)]
-    used = [*read, *ledger_files(place, witness), ("the batch", path)]
-    check_outs([str(call.out) for call in calls], used)
-    total = together(quotation.budget for quotation in quotations)
-    if cap is not None and not cap.covers(total):
-        raise BudgetError(f"the batch costs {total}, and its own cap is {cap}: nothing was charged")
-    units = {quotation.unit for quotation in quotations}
-    if len(units) > 1:
-        raise BudgetError(
-            f"the batch's calls are charged under {' and under '.join(sorted(units))}: such "
-            "epsilons do not add up; nothing was charged"
-        )
-    if ledger is not None:
-        ledger.check(total, "the batch", units.pop())
+    used = [("the batch", path)]
+    ledger, total, _ = checked(calls, shared, used, what="the batch", doubts=doubts)
     say(f"dpreg: {len(calls)} calls checked; together they cost {total}")
     done = []
     if not check:
@@ -306,36 +317,33 @@ def _read(path: str) -> tuple[dict[str, Any], list[Call]]:
         )
     if not isinstance(lines, list) or not lines or not all(isinstance(one, dict) for one in lines):
         raise ArgumentError("a batch needs at least one [[call]]")
-    folder = Path(path).resolve().parent
-    for name in _PLACES:
-        if name in content and "://" not in str(content[name]):
-            content[name] = str(folder / str(content[name]))
-    calls = [_call(line, content, folder, number) for number, line in enumerate(lines, 1)]
-    return content, calls
+    shared, *told = (_located(one, Path(path).resolve().parent) for one in (content, *lines))
+    return shared, [_call(line, shared, number) for number, line in enumerate(told, 1)]
 
 
-def _call(line: dict[str, Any], shared: dict[str, Any], folder: Path, number: int) -> Call:
-    arguments = dict(line)
-    name, out = arguments.pop("do", None), arguments.pop("out", None)
+def _located(told: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Return what a batch says, with names of files as seen from its folder."""
+    files = [name for name in _PLACES if isinstance(told.get(name), str)]
+    return told | {name: str(folder / told[name]) for name in files if "://" not in told[name]}
+
+
+def _call(line: dict[str, Any], shared: dict[str, Any], number: int) -> Call:
+    arguments = {name: shared[name] for name in ("table", "schema") if name in shared} | line
+    name, out, table = (arguments.pop(one, None) for one in ("do", "out", "table"))
     if name not in CALLS:
         raise ArgumentError(f"call {number} of the batch: do must be one of {', '.join(CALLS)}")
     if not isinstance(out, str):
         raise ArgumentError(f"call {number} of the batch has no out: name the file for its result")
-    table = arguments.pop("table", None)
-    arguments["data"] = shared.get("table") if table is None else str(folder / str(table))
-    if arguments["data"] is None:
+    if table is None:
         raise ArgumentError(f"call {number} of the batch has no table")
-    if "schema" in arguments and isinstance(arguments["schema"], str):
-        arguments["schema"] = str(folder / arguments["schema"])
-    elif "schema" in shared:
-        arguments.setdefault("schema", shared["schema"])
     for reserved in ("budget", "analyst", "progress", "unsafe_seed", "data"):
         if reserved in line:
             raise ArgumentError(f"call {number} of the batch may not say {reserved!r}")
+    arguments["data"] = table
     known = inspect.signature(CALLS[name]).parameters
     if strange := sorted({*arguments} - {*known, *RETIRED.get(CALLS[name].__name__, ())}):
         raise ArgumentError(f"call {number} of the batch: {name} has no argument {strange[0]!r}")
     needed = {key for key, one in known.items() if one.default is inspect.Parameter.empty}
     if lacking := sorted(needed - set(arguments)):
         raise ArgumentError(f"call {number} of the batch: {name} needs {lacking[0]!r}")
-    return Call(name, arguments, str(folder / out))
+    return Call(name, arguments, out)

@@ -248,7 +248,7 @@ def dummy(schema: str, rows: int, formula: str | None, seed: int | None) -> None
 @commands.command()
 @click.pass_context
 @click.argument("formula")
-@click.argument("table")
+@click.argument("data", metavar="TABLE")
 @click.option("--schema", metavar="FILE", help="Bounds and levels, as TOML or JSON.")
 @click.option("--eps", required=True)
 @click.option("--delta", default="0", show_default=True)

@@ -21,7 +21,7 @@ from dpreg.options import RETIRED
 __all__ = ["AS_JSON", "WITNESS", "call_options", "call_values", "number", "pairs"]
 
 OWN: Final = (
-    "formula", "x", "q", "data", "estimator", "budget", "analyst", "progress", "unsafe_seed",
+    "formula", "x", "data", "estimator", "budget", "analyst", "progress", "unsafe_seed",
     "effects",
 )  # fmt: skip
 """Parameters that a command gives itself, or that are not for it."""
@@ -55,9 +55,8 @@ def call_values(call: Callable[..., Any], given: dict[str, Any]) -> dict[str, An
     values = {}
     for name, parameter in inspect.signature(call).parameters.items():
         value = given.get(name)
-        if name in OWN or value is None or value == ():
-            continue
-        values[name] = _kind(parameter)[1](value)
+        if value is not None and value != ():
+            values[name] = _kind(parameter)[1](value)
     retired = (name for name in RETIRED.get(call.__name__, ()) if given.get(name) is not None)
     return values | {name: given[name] for name in retired}
 
@@ -109,6 +108,8 @@ def _kind(parameter: inspect.Parameter) -> tuple[dict[str, Any], Callable[[Any],
     flag, several = f"--{name}", {"multiple": True}
     if name == "bounds":
         return several | {"metavar": "LOWEST,HIGHEST | COLUMN=LOWEST,HIGHEST"}, _bounds
+    if name == "q":
+        return several | {"type": float, "metavar": "NUMBER"}, list
     if name in TABLES:
         return {
             "metavar": "NAME | {name = NAME, OPTION = VALUE, ...}"

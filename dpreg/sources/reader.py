@@ -134,6 +134,7 @@ class Reader:
         """
         threads(1)  # refuses what the passes would refuse after the charge
         read = dict(columns if self.where is None else self.where.read_with(columns))
+        tell = tell and read != self._columns  # what was told once is not told again
         self._columns = read
         self.source.check(read if self.persons is None else self.persons.read_with(read))
         if tell and showing(self._progress):

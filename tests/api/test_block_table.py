@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpreg import Ledger
-from dpreg.api.aggregate import block_table, sample_aggregate
+from dpreg.api.aggregate import Aggregate, block_table, sample_aggregate
 from dpreg.errors import ArgumentError, DataError, DpregError, SchemaError
 from dpreg.estimation.blocks import taken
 from dpreg.sources.table import TableSource
@@ -126,8 +126,13 @@ def test_another_order_of_rows_gives_other_numbers():
     )
 
 
+def settled(data, by=None, schema=SCHEMA):
+    told = {"data": data, "by": by, "schema": schema, "where": None, "progress": None}
+    return block_table(Aggregate.of({"eps": 1, "bounds": (0, 1)}), told)
+
+
 def test_blocks_are_frames_of_the_declared_columns_and_types(form):
-    table = block_table(form, schema=SCHEMA)
+    table = settled(form)
     assert table.read() == N
     index = np.array([7, 3, 2_999, *range(500, 700)])
     expected = frame().iloc[index].reset_index(drop=True)
@@ -154,7 +159,7 @@ def test_a_block_s_cells_are_not_read_by_what_other_rows_hold():
 
 
 def test_a_table_of_no_rows_has_columns():
-    table = block_table(rows()[:0], "g", SCHEMA)
+    table = settled(rows()[:0], by="g")
     assert table.read() == 0
     assert table.labels.tolist() == []
     pd.testing.assert_frame_equal(taken(table.held, np.zeros(0, dtype=np.intp)), frame()[:0])
@@ -164,7 +169,8 @@ def test_a_table_of_no_rows_has_columns():
 
 def test_rows_are_copied_out_of_the_table_that_holds_them():
     held = np.arange(50.0)
-    table = block_table(TableSource([("a", pd.Series(held, copy=False))], 50), schema={"a": (0, 9)})
+    source = TableSource([("a", pd.Series(held, copy=False))], 50)
+    table = settled(source, schema={"a": (0, 9)})
     table.read()
     held[:] = -1
     assert taken(table.held, np.arange(50))["a"].tolist() == list(range(50))

@@ -23,10 +23,16 @@ def table():
     return pd.DataFrame({"a": rng.uniform(0, 10, N), "g": rng.choice(["u", "v"], N)})
 
 
+def held(data, by=None, schema=None):
+    """Settle what blocks are taken from."""
+    told = {"data": data, "by": by, "schema": schema, "where": None, "progress": None}
+    return block_table(Aggregate.of({"eps": 1, "bounds": (0, 1)}), told)
+
+
 def driven(estimator, data, *, by=None, schema=None, budget=None, **options):
     """Run the estimator outside, one estimate for each evaluation of each block."""
     asked = Aggregate.of(options)
-    steps = asked.steps(block_table(data, by, schema), budget)
+    steps = asked.steps(held(data, by, schema), budget)
     blocks = next(steps)
     while True:
         values = []
@@ -71,7 +77,7 @@ def test_nothing_is_charged_read_or_drawn_before_the_first_step(monkeypatch):
     note(Ledger, "charge")
     note(TableSource, "chunks")
     asked = Aggregate.of({"eps": 1, "bounds": (0, 1)})
-    grouped = block_table(table(), "g", {"g": ["u", "v"]})
+    grouped = held(table(), "g", {"g": ["u", "v"]})
     steps = asked.steps(grouped, Ledger(1))
     assert log == []
     next(steps)
@@ -238,9 +244,9 @@ def test_a_block_without_rows_has_the_midpoint_and_is_never_estimated():
 def test_rows_whose_persons_nobody_knows_are_refused_before_the_charge():
     ledger = Ledger(1)
     asked = Aggregate.of({"eps": 1, "bounds": (0, 10), "person": "who"})
-    for held in (block_table(table(), "g", {"g": ["u", "v"]}), block_table([1.0, 2.0])):
+    for taken in (held(table(), "g", {"g": ["u", "v"]}), held([1.0, 2.0])):
         with pytest.raises(ArgumentError, match="person needs a table"):
-            next(asked.steps(held, ledger))
+            next(asked.steps(taken, ledger))
     assert ledger.entries == ()
 
 

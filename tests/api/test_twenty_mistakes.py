@@ -240,6 +240,14 @@ def test_the_curator_is_told_where_progress_is_and_nobody_else(capsys):
     assert capsys.readouterr().err.count(said) == 1
 
 
+@pytest.mark.parametrize("method", ["auto", "adaptive", "pcls"])
+def test_a_choice_tells_once_what_the_table_contradicts(method, capsys):
+    rows = pd.DataFrame({"y": np.linspace(0, 1, 200), "town": "elm", "x": np.linspace(1, 0, 200)})
+    told = {"schema": {"y": (0, 1), "x": (0, 1), "town": (0, 9)}, "fit": None, "progress": True}
+    dpreg.dp_select("y ~ x + town", rows, 1, method=method, unsafe_seed=1, **told)
+    assert capsys.readouterr().err.count("does the schema say what is meant?") == 1
+
+
 @pytest.mark.parametrize("rows", [0, 1, 4])
 def test_nothing_is_said_where_only_the_rows_could_tell(rows):
     """The number of rows is private under add-remove, and with persons."""

@@ -109,10 +109,10 @@ def test_one_row_does_not_change_every_block() -> None:
 def test_blocks_of_the_frame_itself_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = aggregate.block_table
 
-    def raw(data: Any, *rest: Any) -> Any:
-        table = honest(data, *rest)
+    def raw(asked: Any, call: Any) -> Any:
+        table = honest(asked, call)
         read = table.read
-        table.read = lambda: (read(), setattr(table, "held", data))[0]
+        table.read = lambda: (read(), setattr(table, "held", call["data"]))[0]
         return table
 
     monkeypatch.setattr(aggregate, "block_table", raw)

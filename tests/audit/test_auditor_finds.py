@@ -84,10 +84,10 @@ def test_one_row_in_every_block(mended: bool, monkeypatch: pytest.MonkeyPatch) -
     if not mended:
         honest = aggregate.block_table
 
-        def raw(data: Any, *rest: Any) -> Any:
-            table = honest(data, *rest)
+        def raw(asked: Any, call: Any) -> Any:
+            table = honest(asked, call)
             read = table.read
-            table.read = lambda: (read(), setattr(table, "held", data))[0]
+            table.read = lambda: (read(), setattr(table, "held", call["data"]))[0]
             return table
 
         monkeypatch.setattr(aggregate, "block_table", raw)

@@ -1,11 +1,14 @@
 """Options that tests vary one by one, put into the method and family that calls take."""
 
+import inspect
 import warnings
 from collections.abc import Mapping
 from typing import Any
 
+import dpreg
 from dpreg.errors import DpregDeprecation
 from dpreg.options import grouped
+from dpreg.request import defaults_of
 
 
 def spelled(call: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -13,5 +16,5 @@ def spelled(call: str, options: Mapping[str, Any]) -> dict[str, Any]:
     told = dict(options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DpregDeprecation)
-        grouped(call, told)
+        grouped(call, told, defaults_of(inspect.signature(getattr(dpreg, call))))
     return told

@@ -25,7 +25,6 @@ from dpreg.privacy.ledger.handle import kept
 from dpreg.request import settle_budget
 from dpreg.results.claim import ReleaseRecord
 from dpreg.results.classic import ClassicResults
-from dpreg.sources.persons import Persons
 from dpreg_bridge.ledgers import charged_to
 from dpreg_bridge.values import NA_INTEGER
 from dpreg_bridge.views import view
@@ -93,9 +92,9 @@ def open_run(
     """
     notes = settle_budget(asked)
     checked = Aggregate.of(asked)
-    persons = Persons.of(checked.protection, checked.seed)
     held = np.empty((rows, 0)) if data is None else data
-    table = block_table(held, by, schema, progress=False, persons=persons)
+    told = {"data": held, "by": by, "schema": schema, "where": None, "progress": False}
+    table = block_table(checked, told)
     ledger = None if budget is None else charged_to(budget)
     if analyst is not None:
         if ledger is None:
