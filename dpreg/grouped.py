@@ -13,12 +13,9 @@ Proof. A cell is an integer of at most 2**20 in modulus, held exactly by a float
 cell has more than the rest of its column is one of at most 2**21. *Columns outside groups*: a
 product of two cells is at most 2**40, and the sum of at most 8192 = 2**13 of them, in any order and
 in any grouping, never leaves [-2**53, 2**53], where every integer is a float64: no operation of a
-block's product rounds, fused or not. *Groups*: a product is at most 2**42 and is added in int64;
-where all rows of a group have the same `steps` what is added is the other factor alone, and a
-float64 holds the sum of 2**20 of these (at most 2**40) and each sum on the way. int64 holds what
-comes of at most 2**20 rows (at most 2**62), and is emptied into Python's integers before it takes
-more; steps are multiplied in at the end, in the integers that the sums have then. Sums of integers
-do not depend on their order. QED
+block's product rounds, fused or not. *Groups*: a product is at most 2**42 and is added in int64,
+which holds what comes of at most 2**20 rows (at most 2**62), and is emptied into Python's integers
+before it takes more. Sums of integers do not depend on their order. QED
 
 Tested in `tests/grouped/test_cells.py`, `tests/grouped/test_sums.py` and `tests/test_moments.py`.
 """
@@ -50,14 +47,10 @@ class Group:
         Their indices into the row vector.
     rest : (m,) array
         The cell of each column, in units of 2**-20, on complete rows whose code names another.
-    steps : (m,) array or None
-        What the named column's cell has more than that, where it is the same on every row; None
-        where each row brings a value of its own.
     """
 
     places: Ints
     rest: Ints
-    steps: Ints | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,12 +61,12 @@ class Slots:
     ----------
     codes : (rows,) array
         Which of the group's columns; -1 where none, and on incomplete rows.
-    values : (rows,) array or None
-        Stored cell of the named column, not yet on the grid; None where the group has `steps`.
+    values : (rows,) array
+        Stored cell of the named column, not yet on the grid; of no meaning where none is named.
     """
 
     codes: Places
-    values: Floats | None
+    values: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,6 +120,14 @@ class Layout:
         object.__setattr__(self, "shapes", tuple(shapes))
         object.__setattr__(self, "starts", tuple(starts))
         object.__setattr__(self, "length", starts[-1])
+
+    def parts(self, vectors: Integers) -> list[NDArray[Any]]:
+        """Return views of the parts of a vector, or of several below each other."""
+        ends = zip(self.starts, self.starts[1:], self.shapes, strict=False)
+        return [
+            vectors[..., start:end].reshape(*vectors.shape[:-1], *shape)
+            for start, end, shape in ends
+        ]
 
 
 # ---- what makes rows -----------------------------------------------------------------------------
@@ -190,8 +191,7 @@ class GroupedCells(Sequence[tuple[int, ...]]):
         assert len(vector) == layout.length
         self.layout = layout
         self.vector = vector
-        ends = zip(layout.starts[:-1], layout.starts[1:], layout.shapes, strict=True)
-        self._parts = [vector[start:end].reshape(shape) for start, end, shape in ends]
+        self._parts = layout.parts(vector)
         self._rest = np.zeros(layout.size, dtype=object)
         self._slot: dict[int, tuple[int, int]] = {}
         for number, group in enumerate(layout.groups):
@@ -200,19 +200,13 @@ class GroupedCells(Sequence[tuple[int, ...]]):
                 place: (number, slot) for slot, place in enumerate(group.places.tolist())
             }
 
-    @classmethod
-    def of(cls, rows: Sequence[Sequence[int]]) -> GroupedCells:
-        """Hold the rows of a symmetric matrix."""
-        triangle = [cell for place, row in enumerate(rows) for cell in row[place:]]
-        return cls(Layout(len(rows)), np.array(triangle, dtype=object))
-
     def __len__(self) -> int:
         """Return D."""
         return self.layout.size
 
     def __getitem__(self, place: Any) -> Any:
         """Return one row, or several."""
-        found = range(len(self))[place]
+        found = range(self.layout.size)[place]
         if not isinstance(found, int):
             return tuple(self[one] for one in found)
         row = self._sums(found)
@@ -226,13 +220,11 @@ class GroupedCells(Sequence[tuple[int, ...]]):
         """Compare the integers."""
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
 
-    def __add__(self, other: Sequence[Sequence[int]]) -> GroupedCells:
-        """Return the cells of both sets of rows together."""
-        assert len(other) == len(self)
-        if isinstance(other, GroupedCells) and other.layout is self.layout:
-            return GroupedCells(self.layout, added([self.vector, other.vector]))
-        one, two = GroupedCells.of(self), GroupedCells.of(other)
-        return GroupedCells(one.layout, one.vector + two.vector)
+    def __add__(self, other: GroupedCells) -> GroupedCells:
+        """Return the cells of both sets of rows together, of one layout."""
+        own, others = self.layout, other.layout
+        assert (own.size, own.groups) == (others.size, others.groups)
+        return GroupedCells(self.layout, added([self.vector, other.vector]))
 
     def _sums(self, place: int) -> Objects:
         """Return sum u_j u_k of one column j and every k."""
@@ -285,8 +277,8 @@ class Sums:
         self.rows = np.zeros(sets, dtype=np.int64)
         self._layout = layout
         self._flat = np.flatnonzero(np.triu(np.ones((len(layout.dense),) * 2)))
-        self._partial = [np.zeros((sets, *shape), dtype=np.int64) for shape in layout.shapes]
-        self._total: list[NDArray[Any]] | None = None
+        self._partial = np.zeros((sets, layout.length), dtype=np.int64)
+        self._total: Objects | None = None
         self._pending = 0
 
     def add(self, coded: CodedRows, labels: Ints | None = None) -> None:
@@ -310,74 +302,45 @@ class Sums:
             parts = [cells] if labels is None else _by_set(cells, labels[block], len(self.rows))
             for one, part in enumerate(parts):
                 self.rows[one] += len(part)
-                self._partial[0][one] += (part.T @ part).ravel()[self._flat].astype(np.int64)
+                products = (part.T @ part).ravel()[self._flat].astype(np.int64)
+                self._partial[one, : len(products)] += products
         if coded.slots:
             first = np.zeros(rows, dtype=np.int64) if labels is None else labels
             self._add_groups(coded, first)
 
     def vectors(self) -> list[Integers]:
         """Return the vector of each set, as `Layout` lays it out."""
-        sums = [*self._partial]
-        if self._total is not None:
-            sums = [total + own for total, own in zip(self._total, self._partial, strict=True)]
-        groups = self._layout.groups
-        factors = [np.ones_like(g.places) if g.steps is None else g.steps for g in groups]
-        for place, (group, factor) in enumerate(zip(groups, factors, strict=True)):
-            cross = sums[1 + 2 * place]
-            sums[1 + 2 * place] = cross * factor[:, None]
-            if group.steps is not None:
-                sums[2 + 2 * place] = (cross[:, :, 0] >> CELL_BITS) * factor**2
-        for place, (one, other) in enumerate(self._layout.pairs, 1 + 2 * len(groups)):
-            sums[place] = sums[place] * factors[one][:, None] * factors[other]
-        return [
-            np.concatenate([part[one].ravel() for part in sums]) for one in range(len(self.rows))
-        ]
+        return [*(self._partial if self._total is None else self._total + self._partial)]
 
     def _add_groups(self, coded: CodedRows, first: Ints) -> None:
         """Add what the groups of columns have a share in; `first` is the set of each row."""
-        sets, slots = len(self.rows), coded.slots
-        sums = iter(self._partial[1:])
-        values: list[Ints] = []  # what each group's named cells have more than the rest
-        for group, slot in zip(self._layout.groups, slots, strict=True):
-            cross, squares = next(sums), next(sums)
-            width = len(group.places)
-            if slot.values is None:
-                values.append(np.ones(len(first), dtype=np.int64))
-                named = np.where(slot.codes < 0, sets * width, first * width + slot.codes)
-                _add_cells(cross, named, coded.dense)
-                continue
-            own, some = slot.values.astype(np.int64) - group.rest[slot.codes], slot.codes >= 0
-            values.append(own)
-            found = _selection((first * width + slot.codes)[some], own[some], sets * width)
-            cross += (found @ coded.dense[some].astype(np.int64)).reshape(cross.shape)
-            squares += (found @ own[some]).reshape(squares.shape)
-        for (one, other), table in zip(self._layout.pairs, sums, strict=True):
-            codes = slots[one].codes, slots[other].codes
-            both = np.flatnonzero((codes[0] >= 0) & (codes[1] >= 0))
-            at = np.ravel_multi_index((first[both], *(code[both] for code in codes)), table.shape)
-            np.add.at(table.reshape(-1), at, values[one][both] * values[other][both])
+        layout, dense = self._layout, coded.dense.astype(np.int64, order="C")
+        sums = iter(layout.parts(self._partial)[1:])
+        named: list[tuple[Places, Ints]] = []  # a cell's column, and what it has more than the rest
+        for group, slot in zip(layout.groups, coded.slots, strict=True):
+            cross, squares, width = next(sums), next(sums), len(group.places)
+            codes = np.maximum(slot.codes, 0)
+            more = np.where(slot.codes < 0, 0, slot.values.astype(np.int64) - group.rest[codes])
+            found = _selection(first * width + codes, more, len(self.rows) * width)
+            cross += (found @ dense).reshape(cross.shape)
+            squares += (found @ more).reshape(squares.shape)
+            named.append((codes, more))
+        flat, begins = self._partial.reshape(-1), layout.starts[1 + 2 * len(named) :]
+        for (one, other), begin in zip(layout.pairs, begins, strict=False):
+            (left, more), (right, times) = named[one], named[other]
+            at = left * len(layout.groups[other].places) + right
+            np.add.at(flat, first * layout.length + begin + at, more * times)
 
     def _flush(self) -> None:
         """Empty int64 into Python's integers."""
-        if self._total is None:
-            self._total = [np.zeros(partial.shape, dtype=object) for partial in self._partial]
-        for total, partial in zip(self._total, self._partial, strict=True):
-            total += partial.astype(object)
-            partial[:] = 0
-        self._pending = 0
+        self._total = self._partial.astype(object) + (0 if self._total is None else self._total)
+        self._partial[:], self._pending = 0, 0
 
 
 def _by_set(cells: Floats, labels: Ints, sets: int) -> Iterable[Floats]:
     """Return the rows of each set."""
     ends = np.cumsum(np.bincount(labels, minlength=sets))[:-1]
     return np.split(cells[np.argsort(labels, kind="stable")], ends)
-
-
-def _add_cells(cross: Any, places: Any, cells: Floats) -> None:
-    """Add each row's cells to the sums of its set and code; `places` past the last add nothing."""
-    sums = cross.reshape(-1, cross.shape[-1])
-    for column, cell in zip(sums.T, cells.T, strict=True):
-        column += np.bincount(places, cell, len(sums) + 1)[:-1].astype(np.int64)
 
 
 def _selection(rows: Any, values: Any, height: int) -> Any:

@@ -18,14 +18,7 @@ import numpy as np
 
 from dpreg.arrays import MOMENT_BITS, Floats, Ints, to_grid
 from dpreg.errors import ArgumentError
-from dpreg.grouped import (
-    BLOCK_ROWS,
-    CodedRows,
-    CodedVectors,
-    GroupedCells,
-    Layout,
-    Sums,
-)
+from dpreg.grouped import BLOCK_ROWS, CodedRows, CodedVectors, GroupedCells, Layout, Sums
 from dpreg.privacy.budget import ALL_ROWS
 from dpreg.privacy.mechanisms.coins import Coins, groups_of_coins
 from dpreg.sources import Chunk, Integers
@@ -40,7 +33,7 @@ _ROWS_OF_LEVEL = 16  # that are summed by codes while one level is added to its 
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """The exact second moments of a set of rows; moments of disjoint sets add.
+    """The exact second moments of a set of rows; moments of disjoint sets of one pass add.
 
     Attributes
     ----------
@@ -69,9 +62,9 @@ class Moments:
         if other.size != self.size:
             raise ArgumentError(f"moments of {self.size} and {other.size} columns do not add.")
         group = self.group if self.group == other.group else ALL_ROWS
-        own = self.cells
-        cells = own if isinstance(own, GroupedCells) else GroupedCells.of(own)
-        return Moments(self.rows + other.rows, cells + other.cells, group)
+        assert isinstance(self.cells, GroupedCells)
+        assert isinstance(other.cells, GroupedCells)
+        return Moments(self.rows + other.rows, self.cells + other.cells, group)
 
     def as_float(self) -> Floats:
         """D x D, each cell correctly rounded to float64, in units of 1."""
@@ -107,8 +100,7 @@ class _MomentTally:
             for part in slices(rows, step):
                 found = self.vectors.coded({name: column[part] for name, column in chunk.items()})
                 for slots in found.slots:
-                    if slots.values is not None:
-                        to_grid(slots.values, out=slots.values)
+                    to_grid(slots.values, out=slots.values)
                 to_grid(found.dense, out=found.dense)
                 sums.add(found, None if labels is None else labels[part])
         parts = zip(sums.rows[:, None], sums.vectors(), strict=True)

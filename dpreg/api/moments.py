@@ -71,8 +71,9 @@ def joint_fit(
     else:
         noisy = release_gram(moments, chosen, exclusive=exclusive, part=part, noise=noise)
         fit, weak = fit_gram(noisy, rows=rows), _weak(design, chosen, noisy)
+    transform, shift = design.to_user_units(chosen)
     fit = fit.in_user_units(
-        *design.factors_to_user_units(chosen), response_width=design.response.width
+        np.diag(transform), transform[0], shift, response_width=design.response.width
     )
     sampling, privacy = fit.errors
     return {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -39,19 +39,15 @@ factor that fails under one of them (a logarithm, a comparison that the bounds d
 overflows) is refused then. Bought bounds are kept within what these span."""
 
 
-@dataclass(frozen=True, slots=True)
-class _BoundsTally:
-    """Adds up what each column's search wants counted; see `dpreg.sources.base.Tally`."""
-
-    counting: Mapping[str, Callable[[Floats], Ints]]
-
-    def __call__(self, chunks: Iterable[tuple[int, Chunk]]) -> Integers:
-        nothing = np.empty(0)
-        counted = {name: count(nothing) for name, count in self.counting.items()}
-        for _, chunk in chunks:
-            for name, count in self.counting.items():
-                counted[name] += count(chunk[name])
-        return np.concatenate(list(counted.values()))
+def _counted(
+    counting: Mapping[str, Callable[[Floats], Ints]], chunks: Iterable[tuple[int, Chunk]]
+) -> Integers:
+    """Add up what each column's search wants counted; see `dpreg.sources.base.Tally`."""
+    counted = {name: count(np.empty(0)) for name, count in counting.items()}
+    for _, chunk in chunks:
+        for name, count in counting.items():
+            counted[name] += count(chunk[name])
+    return np.concatenate(list(counted.values()))
 
 
 def open_bounds(account: Account, names: Sequence[str], share: Fraction) -> Mapping[str, Part]:
@@ -132,7 +128,7 @@ def buy_bounds(reader: Reader, schema: Schema, parts: Mapping[str, Part]) -> Sch
         sizes = [len(count(np.empty(0))) for count in counting.values()]
         counted = reader.total(
             dict.fromkeys(names, Unbounded()),
-            _BoundsTally(counting),
+            partial(_counted, counting),
             f"bounds, pass {step + 1} of {PASSES}",
         )
         counts = np.split(counted.astype(object), np.cumsum(sizes)[:-1])

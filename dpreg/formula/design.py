@@ -25,13 +25,7 @@ from dpreg.cells import Kind
 from dpreg.columns import Columns
 from dpreg.errors import ArgumentError, FormulaError, SchemaError, did_you_mean, shown
 from dpreg.formula.expressions import Labels, LevelTest, Spec, names, walk
-from dpreg.formula.factors import (
-    Coded,
-    Factor,
-    Measure,
-    bind,
-    column_types,
-)
+from dpreg.formula.factors import Coded, Factor, Measure, bind, column_types
 from dpreg.formula.rows import (
     CodedColumns,
     Column,
@@ -177,9 +171,9 @@ class Design:
             One column for each index, in the columns' own units, on the frame's index; a row is NaN
             where a cell that these columns need is missing, undeclared or without a finite value.
         """
-        chosen = list(columns)
-        assert set(chosen) <= set(range(len(self.columns)))
-        parts = [part for j in chosen for part in self.columns[j].parts]
+        assert set(columns) <= set(range(len(self.columns)))
+        chosen = [self.columns[j] for j in columns]
+        parts = [part for column in chosen for part in column.parts]
         factors = {part.factor.code: part.factor for part in parts}
         needed = dict.fromkeys(name for factor in factors.values() for name in factor.columns)
         types = {name: self.types[name] for name in needed}
@@ -194,12 +188,12 @@ class Design:
                 cells, complete = clean_cells(chunk, types, clipped=False)
                 values = factor_values(factors.values(), cells, complete)
                 out = raw[start : start + len(complete)]
-                for place, j in enumerate(chosen):
-                    if j > 0:
-                        out[:, place] = multiplied(self.columns[j].parts, values)
+                for place, column in enumerate(chosen):
+                    if column.parts:
+                        out[:, place] = multiplied(column.parts, values)
                 out[~complete] = np.nan
                 start += len(complete)
-        return pd.DataFrame(raw, index=index, columns=[self.columns[j].name for j in chosen])
+        return pd.DataFrame(raw, index=index, columns=[column.name for column in chosen])
 
     def to_user_units(self, columns: Sequence[int]) -> tuple[Floats, Floats]:
         """Map stored coefficients to coefficients of the columns' own units.
@@ -215,6 +209,7 @@ class Design:
         Returns
         -------
         T : ndarray, shape (m, m)
+            Diagonal except in the intercept's row.
         t0 : ndarray, shape (m,)
             ``beta_user = T @ beta_stored + t0``. Covariances map as T C T'. A model without the
             intercept says nothing of o: its coefficients are those of Y - o, o being
@@ -225,33 +220,19 @@ class Design:
         ArgumentError
             If a column is shifted by the design and the model has no intercept to take it up.
         """
-        factors, first, shift = self.factors_to_user_units(columns)
-        matrix = np.diag(factors)
+        assert set(columns) <= set(range(len(self.columns)))
+        factors = np.array([self.response.width / self.columns[j].width for j in columns])
+        offsets = np.array([self.columns[j].offset for j in columns])
+        transform, shift = np.diag(factors), np.zeros(len(columns))
         if 0 in columns:
-            matrix[list(columns).index(0)] = first
-        return matrix, shift
-
-    def factors_to_user_units(self, columns: Sequence[int]) -> tuple[Floats, Floats, Floats]:
-        """Return T of `to_user_units` as its diagonal and the intercept's row, and t0.
-
-        Of a model without the intercept the row is the first one.
-        """
-        chosen = list(columns)
-        assert set(chosen) <= set(range(len(self.columns)))
-        scale = self.response.width
-        factors = np.array([scale / self.columns[j].width for j in chosen])
-        offsets = np.array([self.columns[j].offset for j in chosen])
-        first, shift = np.zeros(len(chosen)), np.zeros(len(chosen))
-        row = chosen.index(0) if 0 in chosen else 0
-        if 0 in chosen:
-            first[:] = -offsets * factors
+            row = list(columns).index(0)
+            transform[row] -= offsets * factors
             shift[row] = self.response.offset
         elif (offsets != 0).any():
             raise ArgumentError(
                 "these columns are centred: a model of them needs column 0 as well."
             )
-        first[row : row + 1] = factors[row : row + 1]
-        return factors, first, shift
+        return transform, shift
 
 
 def build_design(

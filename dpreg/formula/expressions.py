@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial, reduce
@@ -114,58 +114,54 @@ class Interval:
         if self.lo == 0 and not (other.is_point and other.lo > 0):
             raise NotFiniteError("a power of an interval that touches 0")
         corners = [_float_power(a, b) for a in self._ends for b in other._ends]
-        return _widened(min(corners), max(corners), floor=0.0)
+        return _widened(corners, positive=True)
 
     def _whole_power(self, k: int) -> Interval:
         if k == 0:
             return Interval(1.0, 1.0)
         if k < 0 and 0.0 in self:
             raise NotFiniteError("a negative power of an interval that holds 0")
-        even = k % 2 == 0
-        floor = 0.0 if even or self.lo >= 0 else -math.inf
-        ceiling = 0.0 if not even and self.hi <= 0 else math.inf
-        ends = (*self._ends, 0.0) if even and 0.0 in self else self._ends
+        base = self.absolute() if k % 2 == 0 else self
         if abs(k) <= LARGEST_EXACT_POWER:
-            exact = [Fraction(a) ** k for a in ends]
+            exact = [Fraction(a) ** k for a in base._ends]
             result = _outward(min(exact), max(exact))
             if k in (-1, 1, 2):
                 return result
             corners = [result.lo, result.hi]
         else:
-            corners = [_float_power(a, float(k)) for a in ends]
-        return _widened(min(corners), max(corners), floor=floor, ceiling=ceiling)
+            corners = [_float_power(a, float(k)) for a in base._ends]
+        return _widened(corners, positive=base.lo >= 0, negative=base.hi <= 0)
 
     def absolute(self) -> Interval:
         """Absolute value, exact."""
-        if self.lo >= 0:
-            return self
-        if self.hi <= 0:
-            return -self
-        return Interval(0.0, max(-self.lo, self.hi))
+        ends = [abs(self.lo), abs(self.hi), *([0.0] if 0.0 in self else [])]
+        return Interval(min(ends), max(ends))
 
     def sqrt(self) -> Interval:
         """Square root; the operand may not reach below 0."""
         if self.lo < 0:
             raise NotFiniteError("a square root of an interval that reaches below 0")
-        return _widened(math.sqrt(self.lo), math.sqrt(self.hi), floor=0.0)
+        return _widened([math.sqrt(a) for a in self._ends], positive=True)
 
     def log(self) -> Interval:
         """Take the natural logarithm; the operand must lie above 0."""
         if self.lo <= 0:
             raise NotFiniteError("a logarithm of an interval that touches 0")
-        return _monotone(math.log, self, zero=1.0)
+        corners = [math.log(a) for a in self._ends]
+        return _widened(corners, positive=self.lo >= 1, negative=self.hi <= 1)
 
     def log1p(self) -> Interval:
         """Logarithm of 1 + x; the operand must lie above -1."""
         if self.lo <= -1:
             raise NotFiniteError("a logarithm of an interval that touches 0")
-        return _monotone(math.log1p, self, zero=0.0)
+        corners = [math.log1p(a) for a in self._ends]
+        return _widened(corners, positive=self.lo >= 0, negative=self.hi <= 0)
 
     def exp(self) -> Interval:
         """Exponential."""
         if self.hi > 709.0:
             raise NotFiniteError("an exponential beyond the range of float64")
-        return _widened(math.exp(self.lo), math.exp(self.hi), floor=0.0)
+        return _widened([math.exp(a) for a in self._ends], positive=True)
 
     @property
     def _ends(self) -> tuple[float, float]:
@@ -180,25 +176,17 @@ def _outward(lo: Fraction, hi: Fraction) -> Interval:
         raise NotFiniteError("a value beyond the range of float64") from None
 
 
-def _widened(
-    lo: float, hi: float, *, floor: float = -math.inf, ceiling: float = math.inf
-) -> Interval:
-    """Move computed ends outwards by `SLACK` units in the last place, within known signs."""
+def _widened(corners: Sequence[float], *, positive: bool, negative: bool = False) -> Interval:
+    """Move computed ends outwards by `SLACK` units in the last place, within the sign of values.
+
+    `positive` means that no value is below 0, `negative` that none is above it.
+    """
+    lo, hi = min(corners), max(corners)
     if not (math.isfinite(lo) and math.isfinite(hi)):
         raise NotFiniteError("a value beyond the range of float64")
     low = lo - SLACK * float(np.spacing(abs(lo)))
     high = hi + SLACK * float(np.spacing(abs(hi)))
-    return Interval(max(low, floor), min(high, ceiling))
-
-
-def _monotone(function: Callable[[float], float], x: Interval, zero: float) -> Interval:
-    """Corners of an increasing function that is 0 at `zero` alone, where its sign is exact."""
-    return _widened(
-        function(x.lo),
-        function(x.hi),
-        floor=0.0 if x.lo >= zero else -math.inf,
-        ceiling=0.0 if x.hi <= zero else math.inf,
-    )
+    return Interval(max(low, 0.0) if positive else low, min(high, 0.0) if negative else high)
 
 
 def _float_power(base: float, exponent: float) -> float:

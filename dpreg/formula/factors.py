@@ -11,7 +11,7 @@ Tested in `tests/formula/test_design.py` and `tests/formula/test_against_patsy.p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from dpreg.arrays import Floats, Places
+from dpreg.cells import LevelCoder
 from dpreg.columns import Boolean, Categorical, Columns, ColumnType, Numeric
 from dpreg.errors import FormulaError, SchemaError, shown
 from dpreg.formula.expressions import (
@@ -180,7 +181,7 @@ def bind(code: str, spec: Spec, types: Columns, *, response: bool = False) -> Fa
         )
     compared = isinstance(expression, Applied) and expression.symbol in COMPARISONS
     if (compared or isinstance(expression, LevelTest)) and not response:
-        places = _matched(expression.values, (0.0, 1.0))
+        places = _coded(expression.values, (0.0, 1.0))
         return Coded(code, columns, (False, True), "treatment", 0, places)
     return Measure(code, columns, (interval,), lambda cells: [expression.values(cells)])
 
@@ -291,7 +292,7 @@ def coded_labels(code: str, spec: Labels, kind: ColumnType) -> Coded:
     """
     column = spec.column
     levels: tuple[Literal, ...]
-    codes: Callable[[Cells], Places]
+    codes: Callable[[Cells], Any] = itemgetter(column)
     match kind:
         case Categorical(levels=declared):
             levels = declared if spec.levels is None else spec.levels
@@ -300,11 +301,8 @@ def coded_labels(code: str, spec: Labels, kind: ColumnType) -> Coded:
                     f"factor {shown(code)}: its levels are not all among the declared levels of "
                     f"{shown(column)}; use declared levels, or add to the schema."
                 )
-            if levels == declared:
-                codes = itemgetter(column)
-            else:
-                places = {level: place for place, level in enumerate(levels)}
-                codes = _recoded(column, [places.get(level, -1) for level in declared])
+            if levels != declared:
+                codes = _coded(codes, map(declared.index, levels))
         case Boolean():
             levels = (False, True) if spec.levels is None else spec.levels
             if set(levels) != {False, True}:
@@ -312,7 +310,7 @@ def coded_labels(code: str, spec: Labels, kind: ColumnType) -> Coded:
                     f"factor {shown(code)}: {shown(column)} is declared as bool; its levels can "
                     f"only be [False, True] or [True, False]."
                 )
-            codes = _matched(itemgetter(column), levels)
+            codes = _coded(codes, map(float, levels))
         case _:
             if spec.levels is None or any(isinstance(level, str) for level in spec.levels):
                 raise FormulaError(
@@ -320,7 +318,7 @@ def coded_labels(code: str, spec: Labels, kind: ColumnType) -> Coded:
                     f'as in C(x, levels=[1, 2, 3]), or declare {{"x": {{"levels": [1, 2, 3]}}}}.'
                 )
             levels = spec.levels
-            codes = _matched(itemgetter(column), levels)
+            codes = _coded(codes, map(float, levels))
     named, reference = spec.reference, 0
     if named in levels:
         reference = levels.index(named)
@@ -333,21 +331,7 @@ def coded_labels(code: str, spec: Labels, kind: ColumnType) -> Coded:
     return Coded(code, (column,), levels, spec.coding, reference, codes)
 
 
-def _recoded(column: str, places: list[int]) -> Callable[[Cells], Places]:
-    table = np.array(places, dtype=np.intp)
-    return lambda cells: table[cells[column]]
-
-
-def _matched(
-    values: Callable[[Cells], Floats], levels: Sequence[Literal]
-) -> Callable[[Cells], Places]:
-    """Level places of numbers: where one equals a level."""
-
-    def codes(cells: Cells) -> Places:
-        numbers = values(cells)
-        places = np.full(len(numbers), -1, dtype=np.intp)
-        for place, level in enumerate(levels):
-            places[numbers == float(level)] = place
-        return places
-
-    return codes
+def _coded(values: Callable[[Cells], Any], levels: Iterable[float]) -> Callable[[Cells], Places]:
+    """Find the place of each number among the levels."""
+    coder = LevelCoder(tuple(levels))
+    return lambda cells: coder.numbers(values(cells)).astype(np.intp)

@@ -145,14 +145,11 @@ def scaled_response(response: Measure, *, clip: Fraction, center: bool) -> Colum
     name = response.code
     column = scaled_column(name, (Part(response, 0, response.intervals[0], None),), centered=center)
     width = float(Fraction(column.width) * clip)
-    if not width > 0:
-        raise SchemaError(
-            f"response {shown(name)} times the clip has no width in float64: widen its bounds."
-        )
     if not 1 / _LARGEST <= width <= _LARGEST:
         raise SchemaError(
-            f"response {shown(name)}: half the width of its bounds must lie between 2**-500 and "
-            "2**500, since variances are squares of it: give it in another unit."
+            f"response {shown(name)}: half the width of its bounds, times the clip, must lie "
+            "between 2**-500 and 2**500, since variances are squares of it: give it in another "
+            "unit."
         )
     return replace(column, width=width)
 
@@ -227,7 +224,7 @@ def multiplied(parts: Iterable[Part], values: Mapping[str, Any]) -> Floats:
     )
 
 
-def scale(raw: Floats, offset: float | Floats, width: float | Floats, out: Floats) -> None:
+def scale(raw: float | Floats, offset: float | Floats, width: float | Floats, out: Floats) -> None:
     """Write clip((raw - offset) / width, -1, 1) to `out`; NaN stays NaN."""
     np.subtract(raw, offset, out=out)
     np.divide(out, width, out=out)
@@ -264,10 +261,9 @@ class CodedColumns:
         """Make the codes and values of some rows, from their factors' values."""
         found = self.table[tuple(values[factor.code] for factor in self.factors)]
         codes = np.where(complete, found, -1)
-        if not self.numbers:
-            return Slots(codes, None)
+        raw = multiplied(self.numbers, values) if self.numbers else 1.0
         stored = np.empty(len(codes))
-        scale(multiplied(self.numbers, values), self.offset[codes], self.width[codes], stored)
+        scale(raw, self.offset[codes], self.width[codes], stored)
         return Slots(codes, stored)
 
 
@@ -293,10 +289,8 @@ def _made(members: Mapping[tuple[int, ...], int], columns: Sequence[Column]) -> 
     table[np.ravel_multi_index(np.array(list(members)).T, sizes)] = np.arange(len(members))
     offset = np.array([column.offset for column in own])
     width = np.array([column.width for column in own])
-    rest, named = np.empty(len(own)), np.empty(len(own))
-    scale(np.zeros(len(own)), offset, width, rest)
-    scale(np.ones(len(own)), offset, width, named)
-    cells = to_grid(rest).astype(np.int64)
-    steps = None if numbers else to_grid(named).astype(np.int64) - cells
-    group = Group(np.array(list(members.values()), dtype=np.int64), cells, steps)
+    rest = np.empty(len(own))
+    scale(0.0, offset, width, rest)
+    places = np.array(list(members.values()), dtype=np.int64)
+    group = Group(places, to_grid(rest).astype(np.int64))
     return CodedColumns(group, factors, table.reshape(sizes), numbers, offset, width)

@@ -112,7 +112,7 @@ def where_of(where: object, schema: Schema) -> Where:
             f"got {shown(where)}. A mask of the rows would tell how many pass."
         )
     try:
-        test = _read(parsed(where))
+        test = _read(parsed(where), schema)
     except RefusedError as reason:
         raise ArgumentError(f"where={shown(where)}: {reason}.") from None
     used: dict[str, ColumnType] = {}
@@ -126,7 +126,6 @@ def where_of(where: object, schema: Schema) -> Where:
         used[column] = schema[column]
     try:
         test = bound(where, test, used)
-        _check_truths(where, test, used)
         span = interval_of(where, test, used)
     except DpregError as reason:
         raise ArgumentError(str(reason).replace("factor ", "where=", 1)) from None
@@ -139,21 +138,23 @@ def where_of(where: object, schema: Schema) -> Where:
     return Where(where, used, test)
 
 
-def _read(node: ast.expr) -> Expression:
+def _read(node: ast.expr, schema: Schema) -> Expression:
     """Rebuild a test out of the allowed nodes."""
     match node:
         case ast.BoolOp(op=op, values=values):
-            return _joined(_JOINS[type(op)], [_read(value) for value in values])
+            return _joined(_JOINS[type(op)], [_read(value, schema) for value in values])
         case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr() as op, right=right):
-            return _joined(_JOINS[type(op)], [_read(left), _read(right)])
+            return _joined(_JOINS[type(op)], [_read(left, schema), _read(right, schema)])
         case ast.UnaryOp(op=ast.Not() | ast.Invert(), operand=operand):
-            return Applied("not", (_read(operand),))
+            return Applied("not", (_read(operand, schema),))
         case ast.Compare(left=left, ops=ops, comparators=rights):
             tests = zip([left, *rights], ops, rights, strict=False)
-            return _joined("and", [_compared(*one) for one in tests])
+            return _joined("and", [_compared(*one, schema) for one in tests])
     found = read_expression(node)
     if not isinstance(found, Name):
         refuse("it is a number and no test", "compare it, as in x > 0")
+    if not isinstance(schema.get(found.column, Boolean()), Boolean):
+        refuse(f"{shown(found.column)} is no truth", "compare it, or declare it as bool")
     return found
 
 
@@ -161,30 +162,18 @@ def _joined(symbol: str, tests: Sequence[Expression]) -> Expression:
     return tests[0] if len(tests) == 1 else Applied(symbol, tuple(tests))
 
 
-def _compared(left: ast.expr, op: ast.cmpop, right: ast.expr) -> Expression:
+def _compared(left: ast.expr, op: ast.cmpop, right: ast.expr, schema: Schema) -> Expression:
     for side in (left, right):
         if isinstance(side, ast.BinOp) and isinstance(side.op, ast.BitAnd | ast.BitOr):
             refuse("& and | bind more tightly than comparisons", "write (x > 1) & (y < 2), or and")
         if isinstance(side, ast.Constant) and isinstance(side.value, bool):
             if not isinstance(op, ast.Eq | ast.NotEq):
                 refuse("it compares a truth by more than == and !=", "write flag, or not flag")
-            other = _read(left if side is right else right)
+            other = _read(left if side is right else right, schema)
             return other if isinstance(op, ast.Eq) == side.value else Applied("not", (other,))
     if isinstance(op, ast.In | ast.NotIn):
         if not isinstance(right, ast.List | ast.Tuple | ast.Set) or not right.elts:
             refuse("what follows `in` is no list", "write g in ['a', 'b']")
-        found = _joined("or", [_compared(left, ast.Eq(), one) for one in right.elts])
+        found = _joined("or", [_compared(left, ast.Eq(), one, schema) for one in right.elts])
         return found if isinstance(op, ast.In) else Applied("not", (found,))
     return read_expression(ast.Compare(left, [op], [right]))
-
-
-def _check_truths(text: str, test: Expression, types: Columns) -> None:
-    """Refuse a column that stands for a truth and is none."""
-    if isinstance(test, Applied) and test.symbol in ("and", "or", "not"):
-        for part in test.operands:
-            _check_truths(text, part, types)
-    elif isinstance(test, Name) and not isinstance(types[test.column], Boolean):
-        raise ArgumentError(
-            f"factor {shown(text)}: {shown(test.column)} is no truth; compare it, or declare it as "
-            "bool."
-        )

@@ -74,7 +74,7 @@ def kind_of_arrow(type: Any) -> Kind:
         return "bool"
     if is_.is_integer(type) or is_.is_floating(type) or is_.is_decimal(type):
         return "numeric"
-    if _is_text(type):
+    if is_.is_string(type) or is_.is_large_string(type) or is_.is_string_view(type):
         return "string"
     return "datetime" if is_.is_temporal(type) else "other"
 
@@ -131,22 +131,17 @@ def _reader(type: Any, how: ColumnType, meaning: Meaning) -> ArrayReader:
         return lambda array: plain(compute.run_end_decode(array))
     if is_.is_dictionary(type):
         return _labels(_reader(type.value_type, how, meaning), meaning)
-    if is_.is_boolean(type):
-        return _truths(meaning)
-    if is_.is_integer(type) or is_.is_floating(type):
-        return lambda array: meaning.array(array.to_numpy(zero_copy_only=False))
     if is_.is_decimal(type):  # cast to floats, Arrow's decimals are rounded twice
         return lambda array: meaning.numbers(_numbers_of_text(array.cast(_TEXT)))
-    if _is_text(type):
-        read = _text_reader(how, meaning)
-        return lambda array: read(array.cast(_TEXT))
-    missing = meaning.cells([None])
-    return lambda array: np.repeat(missing, len(array))
-
-
-def _is_text(type: Any) -> bool:
-    is_ = pa.types
-    return bool(is_.is_string(type) or is_.is_large_string(type) or is_.is_string_view(type))
+    match kind_of_arrow(type):
+        case "bool":
+            return _truths(meaning)
+        case "numeric":
+            return lambda array: meaning.array(array.to_numpy(zero_copy_only=False))
+        case "string":
+            read = _text_reader(how, meaning)
+            return lambda array: read(array.cast(_TEXT))
+    return lambda array: meaning.missing(len(array))
 
 
 def _truths(meaning: Meaning) -> ArrayReader:

@@ -37,15 +37,7 @@ from dpreg.arrays import Floats
 from dpreg.cells import Kind
 from dpreg.columns import Columns, ColumnType, Unbounded
 from dpreg.errors import DataError
-from dpreg.sources.base import (
-    CHUNK_ROWS,
-    Advance,
-    Chunk,
-    Integers,
-    Source,
-    Tally,
-    find_column,
-)
+from dpreg.sources.base import CHUNK_ROWS, Advance, Chunk, Integers, Source, Tally, find_column
 from dpreg.sources.kept import KeptSource, count_rows
 from dpreg.sources.persons import PERSON, Persons, keep, matrix_of
 

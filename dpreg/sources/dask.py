@@ -51,13 +51,7 @@ from dpreg.sources.base import (
     placed,
     tallied,
 )
-from dpreg.sources.cluster import (
-    ClusterSource,
-    Sending,
-    check_versions,
-    shielded,
-    version_teller,
-)
+from dpreg.sources.cluster import ClusterSource, Sending, check_versions, shielded, version_teller
 from dpreg.sources.table import TableSource
 
 _ENGINE = "Dask"

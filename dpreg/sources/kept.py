@@ -289,13 +289,11 @@ class KeptSource(LocalSource):
 
 def _cuts(starts: Places, rows: int, size: int) -> Iterator[slice]:
     """Cut rows into pieces of at most `size` and of whole persons, or of one person."""
-    ends = np.append(starts[1:], rows)
+    ends = np.append(starts, rows)
     first = 0
     while first < rows:
-        fit = int(np.searchsorted(ends, first + size, side="right"))  # persons that end in time
-        last = int(ends[fit - 1]) if fit else 0
-        if last <= first:
-            last = int(ends[fit])
+        fit = int(np.searchsorted(ends, first + size, side="right")) - 1  # the last end in time
+        last = int(ends[fit] if ends[fit] > first else ends[fit + 1])
         yield slice(first, last)
         first = last
 

@@ -109,6 +109,5 @@ def read_array(array: Any, meaning: Meaning) -> Any:
         wide = array.dtype.type if array.dtype.kind == "f" else np.float64
         return meaning.array(array.to_numpy(wide, na_value=math.nan))
     if isinstance(array.dtype, pd.StringDtype):
-        codes, different = array.factorize()  # equal texts mean the same; missing is -1
-        return meaning.cells([*different, None])[codes]
+        return _each_once(array, meaning.cells)  # equal texts mean the same
     return meaning.cells(np.asarray(array, dtype=object))

@@ -32,7 +32,6 @@ from dpreg.sources.base import (
     find_column,
     guarded,
     guarded_items,
-    slices,
 )
 from dpreg.sources.numpy_cells import missing_chunk
 from dpreg.sources.table import TableSource, as_series, frame_source
@@ -139,12 +138,7 @@ def _pieces(chunk: LocalSource, columns: Columns, size: int) -> Iterator[Piece]:
     """Cut a chunk into pieces, with missing cells where it has no such column, or several."""
     there = {name: how for name, how in columns.items() if _is_unique(chunk, name)}
     gone = {name: how for name, how in columns.items() if name not in there}
-    if there:
-        pieces = chunk._pieces(there, size)
-    else:
-        parts = slices(LocalSource.count(chunk), size)
-        pieces = (Piece(part.stop - part.start, dict, 0) for part in parts)
-    for piece in pieces:
+    for piece in chunk._pieces(there, size):
         yield replace(piece, read=partial(_completed, piece, gone)) if gone else piece
 
 

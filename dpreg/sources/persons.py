@@ -87,15 +87,9 @@ the sum of the rows' norms holds for the sum of the cells too, saturated or not.
 
 *Proof.* Let t be the largest modulus of the chunk's cells and L the most rows of one of its
 persons. Where t L <= M, no partial sum of a person's cells, in any order or grouping, leaves [-M,
-M]: int64 adds them exactly. Else each cell is written as c = a 2**42 + b 2**21 + d with 0 <= b, d <
-2**21 and -2**21 <= a < 2**21, which shifts and masks of two's complement do exactly. With m <=
-2**41 rows (whose cells alone would take 16 TiB) the three sums are at most 2**62, so int64 adds
-them exactly. Carrying what the lower sums hold beyond 21 bits upwards moves these by less than
-2**42; after it c_1 + ... + c_m = a 2**42 + b 2**21 + d once more, and this is an int64 if and only
-if a lies in [-2**21, 2**21). If not, the exact sum lies beyond [-2**63, 2**63) on the side of a's
-sign, and M or -M is returned; -2**63 itself becomes -M. Both ways return the same number, so (b)
-holds although t and L are the chunk's. (d): the exact sums satisfy it and x -> min(M, max(-M, x))
-is odd and monotone. QED
+M]: int64 adds them exactly. Else Python's integers add them, exactly whatever their size, and what
+lies beyond is moved to M or -M. Both ways return the same number, so (b) holds although t and L are
+the chunk's. (d): the exact sums satisfy it and x -> min(M, max(-M, x)) is odd and monotone. QED
 """
 
 from __future__ import annotations
@@ -129,8 +123,6 @@ MOST: Final = 2**63 - 1
 
 _COIN_BITS: Final = 53
 _WORDS: Final = 2
-_LIMB: Final = 21
-_MASK: Final = (1 << _LIMB) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,22 +323,8 @@ def person_sums(codes: Ints, cells: Ints, persons: int | None = None) -> Ints:
     sums = np.zeros((persons, *cells.shape[1:]), dtype=np.int64)
     if cells.size:
         starts = first_rows(codes)
-        sums[codes[starts]] = _sums(cells, starts)
+        largest = max(int(cells.max()), -int(cells.min()))
+        longest = int(np.diff(starts, append=len(cells)).max())
+        exact = cells if largest * longest <= MOST else cells.astype(object)
+        sums[codes[starts]] = np.clip(np.add.reduceat(exact, starts, axis=0), -MOST, MOST)
     return sums
-
-
-def _sums(cells: Ints, starts: Places) -> Ints:
-    largest = max(int(cells.max()), -int(cells.min()))
-    longest = int(np.diff(starts, append=len(cells)).max())
-    if largest * longest <= MOST:
-        return _added(cells, starts)
-    low = _added(cells & _MASK, starts)
-    middle = _added(cells >> _LIMB & _MASK, starts) + (low >> _LIMB)
-    high = _added(cells >> 2 * _LIMB, starts) + (middle >> _LIMB)
-    fits = (high >= -(1 << _LIMB)) & (high < 1 << _LIMB)
-    exact = (high << 2 * _LIMB) + ((middle & _MASK) << _LIMB) + (low & _MASK)
-    return np.maximum(np.where(fits, exact, np.where(high < 0, -MOST, MOST)), -MOST)
-
-
-def _added(cells: Ints, starts: Places) -> NDArray[Any]:
-    return np.add.reduceat(cells, starts, axis=0)

@@ -54,13 +54,7 @@ from dpreg.cells import Kind
 from dpreg.columns import Columns
 from dpreg.errors import ArgumentError, DataError
 from dpreg.sources.base import CHUNK_ROWS, Integers, Piece, Tally, added, find_column, tallied
-from dpreg.sources.cluster import (
-    ClusterSource,
-    Sending,
-    check_versions,
-    shielded,
-    version_teller,
-)
+from dpreg.sources.cluster import ClusterSource, Sending, check_versions, shielded, version_teller
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

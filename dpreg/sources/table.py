@@ -44,6 +44,7 @@ class TableSource(LocalSource):
     """A source held in memory, one pandas Series a column; its parts are of 262,144 rows."""
 
     __slots__ = ("_columns",)  # so that `vars` shows no row
+    rows: int
 
     def __init__(self, columns: list[tuple[str, pd.Series[Any]]], rows: int) -> None:
         self.names = tuple(name for name, _ in columns)
@@ -61,13 +62,15 @@ class TableSource(LocalSource):
         return kind_of(dtype)
 
     def _pieces(self, columns: Columns, size: int) -> Iterator[Piece]:
-        arrays = {name: _held(self._columns[find_column(self.names, name)]) for name in columns}
-        readers = {name: array_reader(array, columns[name]) for name, array in arrays.items()}
+        readers = {
+            name: array_reader(_held(self._columns[find_column(self.names, name)]), how)
+            for name, how in columns.items()
+        }
 
         def read(part: slice) -> Chunk:
             return {name: reader(part) for name, reader in readers.items()}
 
-        for part in slices(max(map(len, arrays.values()), default=0), size):
+        for part in slices(self.rows, size):
             yield Piece(part.stop - part.start, partial(read, part), part.start // PART_ROWS)
 
 

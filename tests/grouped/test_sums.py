@@ -14,7 +14,7 @@ ONE = 1 << 20
 
 
 def layouts(rng: np.random.Generator) -> Layout:
-    """Shuffle columns into groups of different kinds; the constant and the response stay."""
+    """Shuffle columns into groups; the constant and the response stay."""
     widths = rng.integers(1, 5, size=rng.integers(0, 4))
     size = 3 + int(widths.sum())
     shuffled = rng.permutation(np.arange(1, size - 1))
@@ -23,8 +23,7 @@ def layouts(rng: np.random.Generator) -> Layout:
         places = shuffled[start : start + width]
         start += width
         rest = rng.choice([0, -ONE, ONE, 12345], size=width)
-        steps = None if rng.random() < 0.5 else rng.choice([-ONE, 0, ONE], size=width) - rest
-        groups.append(Group(places, rest, steps))
+        groups.append(Group(places, rest))
     return Layout(size, tuple(groups))
 
 
@@ -40,10 +39,8 @@ def rows_of(layout: Layout, count: int, rng: np.random.Generator) -> tuple[objec
         values = rng.integers(-ONE, ONE + 1, size=count)
         z[:, group.places] = group.rest
         named = np.flatnonzero(codes >= 0)
-        if group.steps is not None:
-            values = group.rest[codes] + group.steps[codes]
         z[named, group.places[codes[named]]] = values[named]
-        slots.append(Slots(codes, None if group.steps is not None else values.astype(float)))
+        slots.append(Slots(codes, values.astype(float)))
     z[~complete] = 0
     return z, z[:, layout.dense].astype(float), slots
 
@@ -86,12 +83,11 @@ def test_flushes_change_nothing(seed: int, sets: int) -> None:
 def test_right_beyond_int64(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two groups whose cells are all of the largest modulus, on more than 2**23 rows."""
     places = (np.array([1]), np.array([2]))
-    step = np.array([ONE])
-    groups = (Group(places[0], np.array([0]), None), Group(places[1], np.array([0]), step))
+    groups = tuple(Group(place, np.array([0])) for place in places)
     layout = Layout(4, groups)
     rows = 1 << 18
     codes = np.zeros(rows, dtype=np.intp)
-    slots = (Slots(codes, np.full(rows, -float(ONE))), Slots(codes, None))
+    slots = (Slots(codes, np.full(rows, -float(ONE))), Slots(codes, np.full(rows, float(ONE))))
     sums = Sums(layout, 1)
     times = 33
     for _ in range(times):
@@ -108,13 +104,12 @@ def test_right_beyond_int64(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_counts_times_steps_are_right_beyond_int64() -> None:
-    """Where all groups have steps, what they are multiplied into leaves int64 at the end alone."""
-    group = Group(np.array([1, 2]), np.array([ONE, -ONE]), np.array([-2 * ONE, 2 * ONE]))
+def test_right_beyond_int64_where_the_rest_is_not_zero() -> None:
+    group = Group(np.array([1, 2]), np.array([ONE, -ONE]))
     layout = Layout(4, (group,))
     rows, times = 1 << 18, 33
     sums = Sums(layout, 1)
-    slots = (Slots(np.zeros(rows, dtype=np.intp), None),)
+    slots = (Slots(np.zeros(rows, dtype=np.intp), np.full(rows, -float(ONE))),)
     for _ in range(times):
         sums.add(CodedRows(np.full((rows, 2), float(ONE)), slots))
     top = times * rows << 40
