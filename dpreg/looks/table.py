@@ -38,7 +38,7 @@ from dpreg.looks.plan import LookPlan, Opened
 from dpreg.looks.release import Box, Release
 from dpreg.looks.rows import PIECE, Rows
 from dpreg.moments import Moments, read_moments
-from dpreg.privacy.look_noise import FitNoise, GaussianLook, MatrixLaplaceLook
+from dpreg.privacy.look_noise import FitNoise, MomentNoise
 from dpreg.privacy.proofs import CELL_UNITS
 from dpreg.sources import Chunk, Integers
 from dpreg.sources.persons import PERSON
@@ -202,7 +202,7 @@ class Taken(ABC):
         cells = [_noisy(row, own) for row, own in zip(moments.cells, drawn, strict=True)]
         return Box(np.array(cells), noise.sd)
 
-    def _box_of_persons(self, noise: GaussianLook | MatrixLaplaceLook) -> Box:
+    def _box_of_persons(self, noise: MomentNoise) -> Box:
         """Release the moments of persons, limited together to those of `several` rows.
 
         What is left of a person's rows by R leaves their responses within R too: these have no

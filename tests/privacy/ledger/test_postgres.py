@@ -212,9 +212,7 @@ def test_what_fails_after_a_lost_connection_is_not_certain(lost):
     ledger = Ledger(1)
     asked = ledger._asked(TENTH, "x", "", None)
     with pytest.raises(LedgerError) as caught:
-        replace(ledger._book, database=Server()).charge(
-            ledger._seen, asked, time.monotonic() + 60
-        )
+        replace(ledger._book, database=Server()).charge(ledger._seen, asked, time.monotonic() + 60)
     assert ("nothing was charged" in str(caught.value)) is not lost
     assert ("may or may not have been written" in str(caught.value)) is lost
 

@@ -325,7 +325,9 @@ def test_a_charge_while_another_opens_a_new_ledger_stays_witnessed(path, file, m
     def introduce(book, deadline):
         monkeypatch.undo()
         spend(other)
-        monkeypatch.setattr(Book, "heard", lambda *_: Watch(None, "", None))  # what was heard before
+        monkeypatch.setattr(
+            Book, "heard", lambda *_: Watch(None, "", None)
+        )  # what was heard before
         honest(book, deadline)
         monkeypatch.undo()
 
