@@ -50,7 +50,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from dpreg.columns import LEAST_EPS
 from dpreg.errors import ArgumentError
-from dpreg.privacy.budget import ALL_ROWS, Budget, BudgetTable, Spend, decimal_string
+from dpreg.privacy.budget import ALL_ROWS, Budget, BudgetTable, Spend
 from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.protection import CHOICES, NOISES, AccountError, Protection, Stability
 
@@ -188,11 +188,6 @@ class Part:
     def __reduce__(self) -> NoReturn:
         """Reject pickling and copying: each copy could be drawn from."""
         self.line.refuse("may not be copied")
-
-    def __repr__(self) -> str:
-        """Show step, size and state: public facts."""
-        size = self.cost if self.mu_squared is None else f"mu^2={decimal_string(self.mu_squared)}"
-        return f"<Part of {self.line.step!r}: {size}, {self.state}>"
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -121,22 +121,16 @@ _open: ContextVar[tuple[Receipt, ...]] = ContextVar("dpreg_receipts", default=()
 
 
 @contextmanager
-def kept() -> Iterator[Receipt]:
-    """Collect the charges made while the block runs."""
+def kept(*, apart: bool = False) -> Iterator[Receipt]:
+    """Collect the charges made while the block runs.
+
+    Whoever asked around it notes them as well; not so `apart`, for a user's own code, which may
+    make calls of its own.
+    """
     receipt = Receipt()
-    before = _open.set((*_open.get(), receipt))
+    before = _open.set((*(() if apart else _open.get()), receipt))
     try:
         yield receipt
-    finally:
-        _open.reset(before)
-
-
-@contextmanager
-def unnoted() -> Iterator[None]:
-    """Keep what is charged inside from calls outside: a user's code may make calls of its own."""
-    before = _open.set(())
-    try:
-        yield
     finally:
         _open.reset(before)
 
