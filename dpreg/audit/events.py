@@ -183,9 +183,7 @@ def _bits(value: float) -> int:
 def _plain(value: Any) -> Any:
     """Return what a result's JSON holds, or the value itself where it is not a result."""
     written = getattr(value, "to_dict", None)
-    if isinstance(value, pd.DataFrame | pd.Series):
-        return value.to_dict()
-    if callable(written):
+    if callable(written):  # a table's, too
         return written()
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
