@@ -40,6 +40,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from logging.handlers import QueueHandler
+from queue import SimpleQueue
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -58,6 +60,8 @@ Seen: TypeAlias = float | str
 """One observable of one run: a number, or a text."""
 
 BEFORE: Final = "warned before the charge"
+NOTHING: Final = "nothing"
+"""What a call raised that ended well."""
 
 PUBLIC: Final = ("raised", BEFORE, "logged", "printed", "charged")
 """Observables that no noise reaches: they may not differ between neighbours, ever.
@@ -80,13 +84,10 @@ class Observation:
         Every observable by its name. Those of `PUBLIC` are always there.
     charged : Budget
         What the ledger holds after the run.
-    raised : bool
-        Whether the call ended with an exception.
     """
 
     seen: Mapping[str, Seen]
     charged: Budget
-    raised: bool
 
 
 class _Watched(Ledger):
@@ -107,26 +108,15 @@ class _Watched(Ledger):
         return entry
 
 
-class _Log(logging.Handler):
-    """Keeps the text of every record."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.DEBUG)
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep one record's text."""
-        self.lines.append(f"{record.name}: {record.getMessage()}")
-
-
 def observe(call: Call, data: Any) -> Observation:
     """Run a call once, with a fresh ledger, and note everything that it shows.
 
     Whatever the call raises, except KeyboardInterrupt, is an observation and not an error.
     """
-    log, printed = _Log(), io.StringIO()
+    logged, printed = SimpleQueue[logging.LogRecord](), io.StringIO()
+    log = QueueHandler(logged)  # which writes a record's text when it comes
     result: Any = None
-    error = "nothing"
+    error = NOTHING
     root = logging.getLogger()
     root.addHandler(log)
     try:
@@ -145,13 +135,14 @@ def observe(call: Call, data: Any) -> Observation:
                 error = f"{type(raised).__name__}: {raised}"
     finally:
         root.removeHandler(log)
-    fields = dict(_flat("", result)) if error == "nothing" else {}
+    fields = dict(_flat("", result)) if error == NOTHING else {}
+    records = [logged.get() for _ in range(logged.qsize())]
     told = [f"{item.category.__name__}: {item.message}" for item in warned]
     seen: dict[str, Seen] = {
         "raised": error,
         BEFORE: "\n".join(told[: ledger.before]),
         "warnings": "\n".join(told),
-        "logged": "\n".join(log.lines),
+        "logged": "\n".join(f"{one.name}: {one.message}" for one in records),
         "printed": printed.getvalue(),
         "charged": "\n".join(f"{entry.what}: {entry.budget}" for entry in ledger.entries),
         "steps": _steps(getattr(result, "budget", "")),
@@ -163,7 +154,7 @@ def observe(call: Call, data: Any) -> Observation:
         for name, value in fields.items()
         if isinstance(value, float)
     }
-    return Observation(seen | fields | bits, ledger.spent, error != "nothing")
+    return Observation(seen | fields | bits, ledger.spent)
 
 
 def _pickled(result: Any) -> int:
@@ -192,9 +183,7 @@ def _bits(value: float) -> int:
 def _plain(value: Any) -> Any:
     """Return what a result's JSON holds, or the value itself where it is not a result."""
     written = getattr(value, "to_dict", None)
-    if isinstance(value, pd.DataFrame | pd.Series):
-        return value.to_dict()
-    if callable(written):
+    if callable(written):  # a table's, too
         return written()
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
@@ -214,8 +203,8 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, Seen]]:
         for place, inner in enumerate(value):
             yield from _flat(f"{name}[{place}]", inner)
     elif isinstance(value, int | float | np.number) and not isinstance(value, bool):
-        huge = isinstance(value, int) and abs(value) >= 2**1000
-        yield name, str(value) if huge else float(value)
+        told = (isinstance(value, int) and abs(value) >= 2**1000) or math.isnan(value)
+        yield name, str(value) if told else float(value)
     else:
         yield name, str(value)
 
@@ -235,13 +224,6 @@ class Elementary:
     name: str
     relation: str
     value: Seen
-
-    def holds(self, seen: Mapping[str, Seen]) -> bool:
-        """Return whether the event happened in one run."""
-        got = seen.get(self.name, _NEVER)
-        if self.relation == "equals":
-            return got == self.value or (_is_nan(got) and _is_nan(self.value))
-        return isinstance(got, float) and isinstance(self.value, float) and got <= self.value
 
     def __str__(self) -> str:
         """Write it in words."""
@@ -350,7 +332,7 @@ def _held(parts: Sequence[Elementary], runs: Sequence[Mapping[str, Seen]]) -> Bo
         if part.relation == "below":
             table[:, column] = numbers[part.name] <= float(part.value)
         else:
-            table[:, column] = [part.holds(seen) for seen in runs]
+            table[:, column] = [seen.get(part.name, _NEVER) == part.value for seen in runs]
     return table
 
 
@@ -371,11 +353,11 @@ def _elementary(runs: Sequence[Mapping[str, Seen]]) -> list[Elementary]:
     parts: list[Elementary] = []
     for name in names:
         values = [seen.get(name, _NEVER) for seen in runs]
-        counts = Counter("nan" if _is_nan(value) else value for value in values)
+        counts = Counter(values)
         if len(counts) == 1:
             continue
         parts += [
-            Elementary(name, "equals", math.nan if value == "nan" else value)
+            Elementary(name, "equals", value)
             for value, times in counts.items()
             if times >= _REPEATS
         ]
@@ -394,7 +376,3 @@ def _cuts(numbers: Floats) -> Floats:
     middle = np.linspace(0, size - 1, _THRESHOLDS).astype(int)
     places = np.unique(np.concatenate([middle, tails - 1, size - 1 - tails]))
     return np.unique(numbers[places[(places >= 0) & (places < size)]])
-
-
-def _is_nan(value: Seen) -> bool:
-    return isinstance(value, float) and math.isnan(value)

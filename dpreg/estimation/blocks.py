@@ -147,7 +147,7 @@ from dpreg.estimation.sums import Coding, Estimate, mean_estimates
 from dpreg.estimation.tuning import TUNING
 from dpreg.privacy.account import Part
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.ledger.handle import unnoted
+from dpreg.privacy.ledger.handle import kept
 from dpreg.privacy.mechanisms.choice import noise_scale
 from dpreg.privacy.mechanisms.coins import assign_blocks, groups_of_coins
 from dpreg.privacy.noise import VectorNoise
@@ -390,7 +390,7 @@ def _attempt(estimator: Estimator, data: Any, index: Places, size: int) -> Float
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
     """Drop warnings and put NumPy's error state back, whatever the estimator does to either."""
-    with silenced(), unnoted(), np.errstate(all="ignore"):
+    with silenced(), kept(apart=True), np.errstate(all="ignore"):
         yield
 
 

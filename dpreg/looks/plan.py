@@ -36,8 +36,7 @@ from dpreg.privacy.gaussian import looks_ratio
 from dpreg.privacy.look_noise import (
     PURE,
     FitNoise,
-    GaussianLook,
-    MatrixLaplaceLook,
+    MomentNoise,
     box_gaussian,
     box_matrix_laplace,
     fit_cells,
@@ -171,7 +170,7 @@ class LookPlan:
         """Return the plan of the looks at so many chosen columns: of the same whole."""
         return replace(self, columns=columns + 1, chooses=False, later=Fraction(0))
 
-    def box_noise(self) -> GaussianLook | MatrixLaplaceLook:
+    def box_noise(self) -> MomentNoise:
         """Return the noise of the first look."""
         own, who = self.strength * self.shares()[0], self.protection
         if self.persons:
@@ -197,11 +196,11 @@ class LookPlan:
             )
         return pure_fit(self.columns, own, self.protection, trace=_share(TUNING.early))
 
-    def locating_noise(self, share: Fraction, signal: float) -> GaussianLook | MatrixLaplaceLook:
+    def locating_noise(self, share: Fraction, signal: float) -> MomentNoise:
         """Return the noise of a locating look, where R^2 |theta|^2 is expected to be `signal`."""
         return self._located(self.columns + 1, self.strength * share, signal)
 
-    def _located(self, size: int, own: Fraction, signal: float) -> GaussianLook | MatrixLaplaceLook:
+    def _located(self, size: int, own: Fraction, signal: float) -> MomentNoise:
         if self.gaussian:
             return located_gaussian(size, response_weight(signal), own, self.protection)
         return located_matrix_laplace(size, response_share(signal), own, self.protection)

@@ -39,7 +39,7 @@ from dpreg.looks.plan import LookPlan, Opened
 from dpreg.looks.release import Box, Release
 from dpreg.looks.rows import PIECE, Rows
 from dpreg.moments import Moments, read_moments
-from dpreg.privacy.look_noise import FitNoise, GaussianLook, MatrixLaplaceLook
+from dpreg.privacy.look_noise import FitNoise, MomentNoise
 from dpreg.privacy.proofs import CELL_UNITS
 from dpreg.sources import Chunk, Integers
 from dpreg.sources.persons import PERSON
@@ -204,7 +204,7 @@ class Taken(ABC):
         drawn = self._drawn(noise, self.plan.shares()[0])
         return Box(_noisy(moments.cells, drawn), noise.sd)
 
-    def _box_of_persons(self, noise: GaussianLook | MatrixLaplaceLook) -> Box:
+    def _box_of_persons(self, noise: MomentNoise) -> Box:
         """Release the moments of persons, limited together to those of `several` rows.
 
         What is left of a person's rows by R leaves their responses within R too: these have no

@@ -50,7 +50,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from dpreg.columns import LEAST_EPS
 from dpreg.errors import ArgumentError
-from dpreg.privacy.budget import ALL_ROWS, Budget, BudgetTable, Spend, decimal_string
+from dpreg.privacy.budget import ALL_ROWS, Budget, BudgetTable, Spend
 from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.protection import CHOICES, NOISES, AccountError, Protection, Stability
 
@@ -62,6 +62,9 @@ if TYPE_CHECKING:
 
 NOT_NEEDED: Final = "not needed"
 """The note of a line that was charged although nothing had to be drawn."""
+
+Size = Budget | Fraction
+"""(eps, delta), or the mu^2 of looks."""
 
 _DRAWN_BY: Final = {
     "private choices": CHOICES,
@@ -108,7 +111,9 @@ class Part:
         """None, the private default, or the generator of a seeded run, **not private**."""
         return self.line.account.rng
 
-    def draw(self, mechanism: str, bound: Stability, rows: str = ALL_ROWS) -> Budget:
+    def draw(
+        self, mechanism: str, bound: Stability, rows: str = ALL_ROWS, *, fitted: Size | None = None
+    ) -> Budget:
         """Use up the part and return what the draw may cost, to which its noise is calibrated.
 
         Parameters
@@ -119,24 +124,37 @@ class Part:
             How far what is drawn from moves between neighbours.
         rows : str
             The group of rows that is read. A line of all rows may read any group.
+        fitted : Budget or Fraction, optional
+            What noise was fitted to beforehand, at most the part: a Budget, or of a part of looks
+            the mu^2, which has to be given.
 
         Raises
         ------
         AccountError
-            Before the charge, a second time, by another mechanism, for other rows, or with a bound
-            that does not hold for this draw.
+            Before the charge, a second time, by another mechanism, for other rows, with a bound
+            that does not hold for this draw, or with less noise than was charged.
         """
-        if self.mu_squared is not None:
-            self.line.refuse("is a part of looks: ask for its mu^2")
-        self._use(mechanism, bound, rows)
+        line, size = self.line, self.mu_squared
+        if not line.account.charged:
+            line.refuse("is drawn from before it is charged")
+        if self.state != "handed out":
+            line.refuse(f"was {self.state} before")
+        if mechanism not in line.by:
+            line.refuse(f"is charged for {line.mechanism}, not for {mechanism}")
+        if line.rows not in (ALL_ROWS, rows):
+            line.refuse(f"is charged for the rows of {line.rows}, not for {rows}")
+        divided, who = line.rows != ALL_ROWS, line.account.protection
+        objection = bound.objection(mechanism, who, joint=self.joint, divided=divided)
+        if objection is not None:
+            line.refuse(objection)
+        if isinstance(fitted, Fraction):
+            enough = size is not None and fitted <= size
+        else:
+            enough = size is None and (fitted is None or self.cost.covers(fitted))
+        if not enough:
+            line.refuse("is drawn from with less noise than was charged")
+        self.state = "drawn from"
         return self.cost
-
-    def look(self, mechanism: str, bound: Stability, rows: str = ALL_ROWS) -> Fraction:
-        """Use up a part of looks and return its mu^2; otherwise like `draw`."""
-        if self.mu_squared is None:
-            self.line.refuse("is not a part of looks: it has no mu^2")
-        self._use(mechanism, bound, rows)
-        return self.mu_squared
 
     def split(self, shares: Iterable[Fraction]) -> tuple[Part, ...]:
         """Divide the part for draws that compose in sequence; shares add up to at most 1."""
@@ -167,30 +185,9 @@ class Part:
         self.line.parts.extend(parts)
         return parts
 
-    def _use(self, mechanism: str, bound: Stability, rows: str) -> None:
-        line = self.line
-        if not line.account.charged:
-            line.refuse("is drawn from before it is charged")
-        if self.state != "handed out":
-            line.refuse(f"was {self.state} before")
-        if mechanism not in line.by:
-            line.refuse(f"is charged for {line.mechanism}, not for {mechanism}")
-        if line.rows not in (ALL_ROWS, rows):
-            line.refuse(f"is charged for the rows of {line.rows}, not for {rows}")
-        divided, who = line.rows != ALL_ROWS, line.account.protection
-        objection = bound.objection(mechanism, who, joint=self.joint, divided=divided)
-        if objection is not None:
-            line.refuse(objection)
-        self.state = "drawn from"
-
     def __reduce__(self) -> NoReturn:
         """Reject pickling and copying: each copy could be drawn from."""
         self.line.refuse("may not be copied")
-
-    def __repr__(self) -> str:
-        """Show step, size and state: public facts."""
-        size = self.cost if self.mu_squared is None else f"mu^2={decimal_string(self.mu_squared)}"
-        return f"<Part of {self.line.step!r}: {size}, {self.state}>"
 
 
 @dataclass(slots=True, eq=False, repr=False)

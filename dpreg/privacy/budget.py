@@ -59,17 +59,13 @@ def exact(value: object, name: str, error: type[DpregError] = ArgumentError) -> 
         raise error(f"{name} must be a number, not {shown(value)}")
     if isinstance(value, numbers.Rational):  # of NumPy's integers too, which overflow
         return Fraction(int(value.numerator), int(value.denominator))
-    if isinstance(value, float | np.floating):
-        value = str(value)
-    if isinstance(value, str):
-        top, slash, bottom = value.partition("/")
-        below = _finite(bottom, name, error) if slash else Fraction(1)
-        if below == 0:
-            raise error(f"{name} divides by zero")
-        return _finite(top, name, error) / below
-    if isinstance(value, Decimal):
-        return _finite(value, name, error)
-    raise error(f"{name} must be a number, not {type(value).__name__}")
+    if not isinstance(value, float | np.floating | Decimal | str):
+        raise error(f"{name} must be a number, not {type(value).__name__}")
+    top, slash, bottom = str(value).partition("/")
+    below = _finite(bottom, name, error) if slash else Fraction(1)
+    if below == 0:
+        raise error(f"{name} divides by zero")
+    return _finite(top, name, error) / below
 
 
 def settled(value: object) -> object:
@@ -95,7 +91,7 @@ def settled(value: object) -> object:
     return near
 
 
-def _finite(value: str | Decimal, name: str, error: type[DpregError]) -> Fraction:
+def _finite(value: str, name: str, error: type[DpregError]) -> Fraction:
     try:
         number = Decimal(value)
     except InvalidOperation:

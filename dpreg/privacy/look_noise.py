@@ -2,12 +2,12 @@
 
 A look releases M = sum z z', D x D integers in units of 2**-40, plus the noise of one of two laws:
 
-- `GaussianLook`, for looks that share one (eps, delta) (`dpreg.privacy.gaussian`);
-- `MatrixLaplaceLook`, for pure eps (`dpreg.privacy.look_noise`).
+- Gaussian, for looks that share one (eps, delta) (`dpreg.privacy.gaussian`);
+- matrix-Laplace, for pure eps (below).
 
-Each fits two kinds of rows: those on the unit scale [-1, 1] (`gram_sensitivity`), as at a first
-look, and located ones (`located_sensitivity`), as at the later looks. Neither reads a row. A fitted
-noise is public: everything in it follows from the arguments.
+Each is fitted to two kinds of rows: those on the unit scale [-1, 1] (`gram_sensitivity`), as at a
+first look, and located ones (`located_sensitivity`), as at the later looks. Neither reads a row. A
+fitted noise is public: everything in it follows from the arguments.
 
 Noise fitted to one fitting look: information, score, and the middle of the sandwich.
 
@@ -112,10 +112,11 @@ Anderson, T. W. (2003). An Introduction to Multivariate Statistical Analysis, ch
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -123,14 +124,14 @@ from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
 from dpreg.privacy import proofs
 from dpreg.privacy.balls import float_above
-from dpreg.privacy.budget import ALL_ROWS
+from dpreg.privacy.budget import Budget
 from dpreg.privacy.gaussian import LEAST_SCALE
 from dpreg.privacy.mechanisms.additive import gaussian_noise, laplace_noise, laplace_variance
 from dpreg.privacy.mechanisms.floors import l2_norm_noise, l2_norm_variance
 from dpreg.privacy.mechanisms.wishart import Symmetric, degrees, wishart_noise
 from dpreg.privacy.noise import check_scales
 from dpreg.privacy.proofs import CELL_UNITS, Triangle
-from dpreg.privacy.protection import AccountError, Protection, Stability
+from dpreg.privacy.protection import Protection, Stability
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -164,18 +165,13 @@ class Drawn:
     contrast: tuple[int, ...] | None = None
 
 
-def _use(
-    part: Part, mechanism: str, strength: Fraction, protection: Protection, rows: str = ALL_ROWS
-) -> None:
+def _use(part: Part, mechanism: str, strength: Fraction, protection: Protection) -> None:
     """Use up a part that was charged for noise which takes `strength` of mu^2, or of eps.
 
     The bound is the one that the noise was fitted to; the mechanism's module proves it.
     """
     bound = Stability(protection=protection, mechanisms=(mechanism,), summed=True)
-    gaussian = mechanism == "gaussian"
-    own = part.look(mechanism, bound, rows) if gaussian else part.draw(mechanism, bound, rows).eps
-    if own < strength:
-        raise AccountError("internal error: a look is drawn with less noise than was charged")
+    part.draw(mechanism, bound, fitted=strength if mechanism == "gaussian" else Budget(strength))
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,21 +215,16 @@ class FitNoise:
     middle_sd: float
     halved: bool
 
-    def draw(self, part: Part, rows: str = ALL_ROWS) -> Drawn:
+    def draw(self, part: Part) -> Drawn:
         """Use up the part that was charged and draw the noise.
 
-        Parameters
-        ----------
-        part : Part
-            Of looks (Gaussian), or of the whole eps: it is divided here.
-        rows : str
-            The group of rows that is read.
+        It is a part of looks (Gaussian), or of the whole eps: that is divided here.
         """
         if self.mechanism == "gaussian":
-            _use(part, self.mechanism, self.strength, self.protection, rows)
+            _use(part, self.mechanism, self.strength, self.protection)
         else:
             for own, name, share in zip(part.split(self.shares), PURE, self.shares, strict=True):
-                _use(own, name, self.strength * share, self.protection, rows)
+                _use(own, name, self.strength * share, self.protection)
         return self.simulate(part.rng)
 
     def simulate(self, rng: Generator | None) -> Drawn:
@@ -470,110 +461,90 @@ def matrix_laplace_scales(
 Places = tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GaussianLook:
-    """Discrete Gaussian noise for a look, independent from cell to cell.
+@dataclass(frozen=True, slots=True, eq=False)
+class MomentNoise:
+    """Noise fitted to a look at moments, D x D.
 
     Attributes
     ----------
-    size : int
-        D.
-    cells : tuple of tuples of (int, int)
-        For each number drawn the entries (i, j), i <= j, of the matrix that it fills. Entries that
-        are in none are known without a release: products of two columns of one factor.
-    scales : tuple of float
-        The scale of each number drawn, in units of 2**-40.
+    mechanism : {"gaussian", "matrix-laplace"}
+    scales : tuple of int or float
+        In units of 2**-40: of each number drawn, or c_1..c_D.
+    sd : (D, D) array
+        Standard deviations in stored units of 1; 0 where nothing is drawn.
     strength : Fraction
-        r_j^2, the look's part of what all looks share.
+        r_j^2, the look's part of what all Gaussian looks share, or the eps that it costs.
     protection : Protection
         Of `Protection.sums`, where rows of a person were limited by their sum.
+    cells : tuple of tuples of (int, int)
+        For each number that is drawn, Gaussian and independent of the others, the entries (i, j),
+        i <= j, of the matrix that it fills. Entries that are in none are known without a release:
+        products of two columns of one factor. Matrix-Laplace noise fills all.
+    degrees : int or None
+        The degrees of freedom of each Wishart, nu = D + 1; None where Gaussian.
     """
 
-    size: int
-    cells: tuple[Places, ...]
-    scales: tuple[float, ...]
+    mechanism: str
+    scales: Scales | tuple[int, ...]
+    sd: Floats
     strength: Fraction
     protection: Protection
-    mechanism: ClassVar[str] = "gaussian"
-    degrees: ClassVar[None] = None
-
-    @property
-    def sd(self) -> Floats:
-        """(D, D) standard deviations in stored units of 1; 0 where nothing is drawn."""
-        found = np.zeros((self.size, self.size))
-        for places, scale in zip(self.cells, self.scales, strict=True):
-            for i, j in places:
-                found[i, j] = found[j, i] = scale / CELL_UNITS
-        return found
-
-    def draw(self, part: Part, rows: str = ALL_ROWS) -> Symmetric:
-        """Use up the part of looks that was charged and draw the noise, D x D integers."""
-        _use(part, self.mechanism, self.strength, self.protection, rows)
-        return self.simulate(part.rng)
-
-    def simulate(self, rng: Generator | None) -> Symmetric:
-        """Draw from the law alone; with a generator **not private**."""
-        matrix = [[0] * self.size for _ in range(self.size)]
-        for scale in sorted(set(self.scales)):
-            alike = [c for c, own in zip(self.cells, self.scales, strict=True) if own == scale]
-            for places, noise in zip(
-                alike, gaussian_noise(len(alike), scale, rng=rng), strict=True
-            ):
-                for i, j in places:
-                    matrix[i][j] = matrix[j][i] = noise
-        return tuple(tuple(row) for row in matrix)
-
-
-@dataclass(frozen=True, slots=True)
-class MatrixLaplaceLook:
-    """Matrix-Laplace noise for a look: the floored difference of two Wisharts.
-
-    Attributes
-    ----------
-    scales : tuple of int
-        c_1..c_D in units of 2**-40.
-    strength : Fraction
-        The eps that the look costs.
-    protection : Protection
-        As for `GaussianLook`.
-    """
-
-    scales: tuple[int, ...]
-    strength: Fraction
-    protection: Protection
-    mechanism: ClassVar[str] = "matrix-laplace"
+    cells: tuple[Places, ...] = ()
+    degrees: int | None = None
 
     @property
     def size(self) -> int:
         """D."""
-        return len(self.scales)
+        return len(self.sd)
 
-    @property
-    def degrees(self) -> int:
-        """The degrees of freedom of each Wishart, nu = D + 1."""
-        return degrees(self.size)
-
-    @property
-    def sd(self) -> Floats:
-        """(D, D) standard deviations in stored units of 1."""
-        c = np.array([float(scale) for scale in self.scales])
-        variance = 2.0 * self.degrees * np.outer(c, c)
-        variance[np.diag_indices(self.size)] *= 2.0
-        return np.asarray(np.sqrt(variance) / CELL_UNITS)
-
-    def draw(self, part: Part, rows: str = ALL_ROWS) -> Symmetric:
-        """Use up the part of eps that was charged and draw the noise, D x D integers."""
-        _use(part, self.mechanism, self.strength, self.protection, rows)
+    def draw(self, part: Part) -> Symmetric:
+        """Use up the part that was charged and draw the noise, D x D integers."""
+        _use(part, self.mechanism, self.strength, self.protection)
         return self.simulate(part.rng)
 
     def simulate(self, rng: Generator | None) -> Symmetric:
         """Draw from the law alone; with a generator **not private**."""
-        return wishart_noise(self.scales, rng=rng)
+        if self.mechanism == "matrix-laplace":
+            return wishart_noise([int(scale) for scale in self.scales], rng=rng)
+        matrix = [[0] * self.size for _ in range(self.size)]
+        for scale in sorted(set(self.scales)):
+            alike = [c for c, own in zip(self.cells, self.scales, strict=True) if own == scale]
+            drawn = gaussian_noise(len(alike), scale, rng=rng)
+            for places, noise in zip(alike, drawn, strict=True):
+                for i, j in places:
+                    matrix[i][j] = matrix[j][i] = noise
+        return tuple(map(tuple, matrix))
+
+
+def _gaussian(
+    sensitivity_squared: Fraction | int,
+    cells: tuple[Places, ...],
+    weights: Iterable[Fraction | int],
+    size: int,
+    mu_squared: Fraction,
+    protection: Protection,
+) -> MomentNoise:
+    """Make the noise of cells with these squared weights; the rest as for `look_scale`."""
+    sigma, sd = look_scale(sensitivity_squared, mu_squared), np.zeros((size, size))
+    scales = tuple(weighted_scale(sigma, square) for square in weights)
+    for places, scale in zip(cells, scales, strict=True):
+        for i, j in places:
+            sd[i, j] = sd[j, i] = scale / CELL_UNITS
+    return MomentNoise("gaussian", scales, sd, mu_squared, protection, cells)
+
+
+def _matrix_laplace(scales: tuple[int, ...], eps: Fraction, protection: Protection) -> MomentNoise:
+    """Make the noise of places from c, the scale of each."""
+    c, nu = np.array([float(scale) for scale in scales]), degrees(len(scales))
+    variance = 2.0 * nu * np.outer(c, c)
+    variance[np.diag_indices(len(c))] *= 2.0
+    sd = np.sqrt(variance) / CELL_UNITS
+    return MomentNoise("matrix-laplace", scales, sd, eps, protection, degrees=nu)
 
 
 def located_gaussian(
     size: int, weight: Fraction, mu_squared: Fraction, protection: Protection
-) -> GaussianLook:
+) -> MomentNoise:
     """Fit Gaussian noise to located rows of `size` places, the response last.
 
     Parameters
@@ -590,13 +561,11 @@ def located_gaussian(
     """
     squared = proofs.located_l2_squared(weight, protection.sums)
     weights = proofs.located_weights(size, weight)
-    sigma = look_scale(squared, mu_squared)
     cells = tuple((cell,) for cell in weights)
-    scales = tuple(weighted_scale(sigma, square) for square in weights.values())
-    return GaussianLook(size, cells, scales, mu_squared, protection.sums)
+    return _gaussian(squared, cells, weights.values(), size, mu_squared, protection.sums)
 
 
-def box_gaussian(triangle: Triangle, mu_squared: Fraction, protection: Protection) -> GaussianLook:
+def box_gaussian(triangle: Triangle, mu_squared: Fraction, protection: Protection) -> MomentNoise:
     """Fit Gaussian noise to rows on the unit scale [-1, 1], the constant among their places.
 
     The response's weight is the public one of `box_response_weight`.
@@ -614,10 +583,9 @@ def box_gaussian(triangle: Triangle, mu_squared: Fraction, protection: Protectio
     assert triangle.intercept
     weight, last = box_response_weight(triangle), len(triangle.columns)
     squared = proofs.sensitivity_l2_squared(triangle, protection, weight) * CELL_UNITS**2
-    sigma = look_scale(squared, mu_squared)
-    scales = tuple(weighted_scale(sigma, weight ** cell.count(last)) for cell in triangle.cells)
-    cells = tuple(triangle.places(cell) for cell in triangle.cells)
-    return GaussianLook(last + 1, cells, scales, mu_squared, replace(protection, person=None))
+    cells = tuple(map(triangle.places, triangle.cells))
+    weights, who = [weight ** cell.count(last) for cell in triangle.cells], protection
+    return _gaussian(squared, cells, weights, last + 1, mu_squared, replace(who, person=None))
 
 
 def box_response_weight(triangle: Triangle) -> int:
@@ -631,19 +599,19 @@ def box_response_weight(triangle: Triangle) -> int:
 
 def located_matrix_laplace(
     size: int, share: Fraction, eps: Fraction, protection: Protection
-) -> MatrixLaplaceLook:
+) -> MomentNoise:
     """Fit matrix-Laplace noise to located rows of `size` places, the response last.
 
     `share` is a, the response's share of the norm (`matrix_laplace.response_share`); `eps` what the
     look costs; the rest as for `located_gaussian`.
     """
     scales = matrix_laplace_scales(size, eps, share, protection.sums)
-    return MatrixLaplaceLook(scales, eps, protection.sums)
+    return _matrix_laplace(scales, eps, protection.sums)
 
 
 def box_matrix_laplace(
     triangle: Triangle, share: Fraction, eps: Fraction, protection: Protection
-) -> MatrixLaplaceLook:
+) -> MomentNoise:
     """Fit matrix-Laplace noise to rows on the unit scale [-1, 1], the constant among their places.
 
     A row's columns have a squared norm of at most `triangle.dimension` - 1, where a factor counts
@@ -652,4 +620,4 @@ def box_matrix_laplace(
     assert triangle.intercept
     size, squared = len(triangle.columns) + 1, triangle.dimension - 1
     scales = matrix_laplace_scales(size, eps, share, protection, squared_norm=squared)
-    return MatrixLaplaceLook(scales, eps, replace(protection, person=None))
+    return _matrix_laplace(scales, eps, replace(protection, person=None))

@@ -157,11 +157,7 @@ class VectorNoise:
 
     def draw(self, size: int, part: Part, rows: str = ALL_ROWS) -> list[int]:
         """Draw independent integers, for a part of the budget that this noise was fitted to."""
-        if part.draw(self.mechanism, self.bound, rows) != self.cost:
-            step = part.line.step
-            raise AccountError(
-                f"internal error: the noise of the step {step!r} was fitted to another cost"
-            )
+        part.draw(self.mechanism, self.bound, rows, fitted=self.cost)
         draw = laplace_noise if self.mechanism == "laplace" else gaussian_noise
         return draw(size, self.scale, rng=part.rng)
 
@@ -315,10 +311,10 @@ class ObjectiveNoise:
         g.
     spread : int
         r, in units of u.
-    shares : (Fraction, Fraction)
-        Of eps that b and the penalty take together, and V.
     eps : Fraction
     protection : Protection
+    shares : (Fraction, Fraction)
+        Of eps that b and the penalty take together, and V.
     """
 
     size: int
@@ -328,9 +324,9 @@ class ObjectiveNoise:
     penalty: Fraction
     tolerance: Fraction
     spread: int
-    shares: tuple[Fraction, Fraction]
     eps: Fraction
     protection: Protection
+    shares: tuple[Fraction, Fraction] = (1 - _SOLVED, _SOLVED)
 
     @property
     def slack(self) -> Fraction:
@@ -354,8 +350,7 @@ class ObjectiveNoise:
 
     def _use(self, part: Part, share: Fraction) -> None:
         bound = Stability(protection=self.protection, mechanisms=(DRAWN,))
-        if part.draw(DRAWN, bound).eps < self.eps * share:
-            raise AccountError("internal error: noise is drawn for more than was charged")
+        part.draw(DRAWN, bound, fitted=Budget(self.eps * share))
 
 
 def objective_noise(
@@ -404,10 +399,7 @@ def objective_noise(
     apart = 2 * tolerance / penalty * Fraction(2) ** places + root
     spread = math.ceil(apart / (eps * _SOLVED))
     check_scales(scale, spread)
-    shares = (1 - _SOLVED, _SOLVED)
-    return ObjectiveNoise(
-        size, scale, bits, places, penalty, tolerance, spread, shares, eps, protection
-    )
+    return ObjectiveNoise(size, scale, bits, places, penalty, tolerance, spread, eps, protection)
 
 
 def objective_units(size: int, eps: Fraction, protection: Protection) -> tuple[float, float]:

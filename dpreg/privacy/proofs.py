@@ -226,7 +226,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import chain, repeat
+from itertools import repeat
 from typing import Final
 
 from dpreg.privacy.protection import Protection, ScoreRange
@@ -248,16 +248,14 @@ class Triangle:
     cells : tuple of (int, int)
         Released cells (i, j), i <= j, as places; place d is the response. The count of complete
         rows of a model without intercept is (-1, -1), first.
+    grouped : frozenset of int
+        The places that are in any group.
     """
 
     columns: tuple[int, ...]
     groups: tuple[tuple[int, ...], ...]
     cells: tuple[tuple[int, int], ...]
-    _grouped: frozenset[int] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        """Note which places are in groups."""
-        object.__setattr__(self, "_grouped", frozenset(chain.from_iterable(self.groups)))
+    grouped: frozenset[int] = field(repr=False)
 
     @property
     def intercept(self) -> bool:
@@ -272,7 +270,7 @@ class Triangle:
     def places(self, cell: tuple[int, int]) -> tuple[tuple[int, int], ...]:
         """Return the entries i <= j of the moment matrix that a released cell fills."""
         i, j = cell
-        if i == j and i in self._grouped and self.intercept:
+        if i == j and i in self.grouped and self.intercept:
             return ((0, i), (i, i))
         return (cell,)
 
@@ -308,7 +306,7 @@ def layout(columns: Sequence[int], exclusive: Sequence[Sequence[int]] = ()) -> T
         else:
             beside = single if intercept and i == 0 else [*places[i:]]
         cells.extend(zip(repeat(i), beside))
-    return Triangle(columns, groups, tuple(cells))
+    return Triangle(columns, groups, tuple(cells), frozenset(member))
 
 
 def sensitivity_l1(triangle: Triangle, protection: Protection) -> Fraction:
@@ -392,16 +390,15 @@ def located_weights(size: int, weight: Fraction) -> dict[tuple[int, int], Fracti
     }
 
 
-_FREE: Final = {"matrix": Fraction(2), "trace": Fraction(1, 2)}
-"""g under replace-one."""
-_ADDED: Final = {"matrix": Fraction(4), "trace": Fraction(16)}
-"""g under add-remove."""
+_SCORE_WEIGHTS: Final = {
+    "replace-one": {"matrix": Fraction(2), "trace": Fraction(1, 2)},
+    "add-remove": {"matrix": Fraction(4), "trace": Fraction(16)},
+}
 
 
 def score_weight(protection: Protection, middle: str) -> Fraction:
     """Return g, the score's weight beside the middle's (see the module)."""
-    weights = _FREE if protection.neighbors == "replace-one" else _ADDED
-    return weights[middle]
+    return _SCORE_WEIGHTS[protection.neighbors][middle]
 
 
 def information_l2_squared(protection: Protection) -> Fraction:

@@ -49,8 +49,7 @@ from dpreg.options import Amount, Amounts, Texts
 from dpreg.planning.facts import sized
 from dpreg.planning.pages import Columns, columns, grid, laid_out, plain, words
 from dpreg.privacy.budget import exact
-from dpreg.privacy.mechanisms.choice import MECHANISMS
-from dpreg.privacy.protection import NEIGHBORS
+from dpreg.privacy.protection import CHOICES, NEIGHBORS
 from dpreg.request import (
     Arguments,
     answered_by,
@@ -140,7 +139,7 @@ class SimulationDesign:
     eps: tuple[Fraction, ...] = checked(_each, _size)
     penalty: tuple[float, ...] = checked(_parts)
     false_inclusions: Fraction | None = checked(optional, inclusions)
-    mechanism: tuple[str, ...] = checked(_each, choice, MECHANISMS)
+    mechanism: tuple[str, ...] = checked(_each, choice, CHOICES)
     neighbors: tuple[str, ...] = checked(_each, choice, NEIGHBORS)
     scale: tuple[str, ...] = checked(_each, choice, ("range", "paper"))
     bound: tuple[Fraction | str, ...] = checked(_each, _bound)

@@ -241,8 +241,16 @@ def test_nothing_to_see_gives_no_event() -> None:
 def test_events_in_words() -> None:
     part = Elementary("nobs", "below", 2.0)
     assert str(Event((part,), (-1.0,), 0.0, True)) == "not nobs <= 2.0"
-    assert Elementary("a", "equals", math.nan).holds({"a": math.nan})
-    assert not Elementary("a", "below", 1.0).holds({"a": "text"})
+
+
+def test_numbers_and_texts_are_told_apart_and_nan_is_one_thing() -> None:
+    nan = observe(lambda data, ledger: math.nan, ROWS).seen
+    assert nan[""] == "nan"
+    same = Event((Elementary("", "equals", "nan"),), (1.0,), 0.0, True)
+    below = Event((Elementary("", "below", 1.0),), (1.0,), 0.0, True)
+    runs = [nan, {"": "text"}, {"": 0.5}, {}]
+    assert same.holds(runs).tolist() == [True, False, False, False]
+    assert below.holds(runs).tolist() == [False, False, True, False]
 
 
 def test_every_channel_is_observed() -> None:

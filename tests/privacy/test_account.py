@@ -81,7 +81,8 @@ def test_steps_may_not_cost_more_than_the_call():
         ),
         ("half 1", lambda part: part.draw("laplace", BOUND, "half 2"), "of half 1, not for half 2"),
         ("half 1", lambda part: part.draw("laplace", BOUND), "of half 1, not for all"),
-        ("all", lambda part: part.look("laplace", BOUND), "is not a part of looks"),
+        ("all", lambda part: part.draw("laplace", BOUND, fitted=HALF.eps), "less noise than was"),
+        ("all", lambda part: part.draw("laplace", BOUND, fitted=Budget(1, "1e-9")), "less noise"),
         ("all", lambda part: part.split((Fraction(1), Fraction(1, 100))), "do not add up"),
         ("all", lambda part: part.split((Fraction(2), Fraction(-1))), "do not add up"),
         ("all", lambda part: [part.split([Fraction(1)]) for _ in "ab"], "was divided before"),
@@ -177,16 +178,21 @@ def test_looks_take_shares_of_mu_squared_as_released_values_say():
     )
     call.charge(None, "a call")
     first = line.look(Fraction(1, 16))
-    assert first.look("gaussian", BOUND) == Fraction(1, 16)
+    with pytest.raises(AccountError, match="less noise than was charged"):
+        first.draw("gaussian", BOUND, fitted=Fraction(1, 15))
+    first.draw("gaussian", BOUND, fitted=Fraction(1, 16))
     with pytest.raises(AccountError, match="cannot give a look"):
         line.look(Fraction(1, 4))
     with pytest.raises(AccountError, match="cannot give a part"):
         line.part(Budget("0.1"))
     rest = line.rest()
-    with pytest.raises(AccountError, match="is a part of looks"):
-        rest.draw("gaussian", BOUND)
+    for fitted in (None, Budget(0), Budget("0.01")):  # the mu^2 has to be given
+        with pytest.raises(AccountError, match="less noise than was charged"):
+            rest.draw("gaussian", BOUND, fitted=fitted)
     halves = rest.split((Fraction(1, 2), Fraction(1, 2)))
-    assert [half.look("gaussian", BOUND) for half in halves] == [Fraction(3, 32)] * 2
+    assert [half.mu_squared for half in halves] == [Fraction(3, 32)] * 2
+    for half in halves:
+        half.draw("gaussian", BOUND, fitted=Fraction(3, 32))
     assert call.table().total == Budget(1, "1e-6")
 
 

@@ -258,7 +258,7 @@ def test_what_is_drawn_is_what_was_fitted(monkeypatch, name):
 @pytest.mark.parametrize("name", NOISES)
 def test_a_draw_has_its_shape_and_is_seeded_by_its_part(name):
     noise = NOISES[name]
-    drawn = noise.draw(opened(noise, rows="half 1"), "half 1")
+    drawn = noise.draw(opened(noise))
     assert isinstance(drawn, Drawn)
     assert (drawn.information is None) == (not noise.information_scales)
     assert len(drawn.score) == 3
@@ -359,7 +359,7 @@ def test_less_noise_than_was_charged_is_never_drawn(monkeypatch, name):
         with pytest.raises(AccountError, match="with a bound for"):
             noise.draw(opened(noise, whom))
     with pytest.raises(AccountError, match="is charged for the rows of half 1"):
-        noise.draw(opened(noise, rows="half 1"), "half 2")
+        noise.draw(opened(noise, rows="half 1"))
 
 
 @pytest.mark.parametrize("made", ["gaussian", "pure"])

@@ -9,7 +9,6 @@ from oracles.gram import rows
 
 from dpreg.privacy import look_noise
 from dpreg.privacy.look_noise import (
-    GaussianLook,
     box_gaussian,
     box_matrix_laplace,
     located_gaussian,
@@ -34,9 +33,9 @@ LAPLACE = [
 
 @pytest.mark.parametrize("noise", [*GAUSSIAN, *LAPLACE], ids=["lg", "bg", "lm", "bm"])
 def test_a_draw_uses_its_part_and_has_its_sds(noise):
-    size = MU_SQUARED if isinstance(noise, GaussianLook) else EPS
-    part = look_of(size, noise.mechanism, rows="half 1")
-    drawn = noise.draw(part, "half 1")
+    size = MU_SQUARED if noise.mechanism == "gaussian" else EPS
+    part = look_of(size, noise.mechanism)
+    drawn = noise.draw(part)
     assert part.state == "drawn from"
     assert drawn == tuple(zip(*drawn, strict=True))
     assert all(type(cell) is int for row in drawn for cell in row)
@@ -59,7 +58,7 @@ def test_less_noise_than_was_charged_is_never_drawn(monkeypatch, noise):
 
     monkeypatch.setattr(look_noise, "gaussian_noise", forbidden)
     monkeypatch.setattr(look_noise, "wishart_noise", forbidden)
-    size = MU_SQUARED if isinstance(noise, GaussianLook) else EPS
+    size = MU_SQUARED if noise.mechanism == "gaussian" else EPS
     with pytest.raises(AccountError, match="less noise than was charged"):
         noise.draw(look_of(size * Fraction(99, 100), noise.mechanism))
     for whom in (("add-remove", 1), ("replace-one", 2)):

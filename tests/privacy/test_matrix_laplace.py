@@ -12,7 +12,7 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import chi2, kurtosis
 
 from dpreg.errors import ArgumentError
-from dpreg.privacy.look_noise import MatrixLaplaceLook, matrix_laplace_scales, response_share
+from dpreg.privacy.look_noise import _matrix_laplace, matrix_laplace_scales, response_share
 from dpreg.privacy.mechanisms import wishart
 from dpreg.privacy.mechanisms.wishart import degrees, wishart_noise
 from dpreg.privacy.proofs import CELL_UNITS
@@ -146,7 +146,7 @@ def drawn():
 
 def moments_fit(drawn, scales):
     """Whether means, variances and covariances of the cells are those that are claimed."""
-    variance = (MatrixLaplaceLook(scales, EPS, Protection("replace-one")).sd * CELL_UNITS) ** 2
+    variance = (_matrix_laplace(scales, EPS, Protection("replace-one")).sd * CELL_UNITS) ** 2
     upper = np.triu_indices(len(scales))
     values = drawn[:, upper[0], upper[1]] / np.sqrt(variance[upper])
     spread = math.sqrt(2.2 + 6 / degrees(len(scales)))  # of a squared, standardised cell

@@ -155,7 +155,7 @@ def test_both_draws_are_charged_and_drawn_once():
     assert np.abs(np.array(found, dtype=float) - [1, 0, 0]).max() < 1
     with pytest.raises(AccountError, match="drawn from before"):
         noise.released([0, 0, 0], second)
-    with pytest.raises(AccountError, match="more than was charged"):
+    with pytest.raises(AccountError, match="less noise than was charged"):
         noise.opened(_part(noise, Fraction(1, 2))[1])
     other = dataclasses.replace(noise, protection=Protection("replace-one", 1))
     with pytest.raises(AccountError, match="protects"):

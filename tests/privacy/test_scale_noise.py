@@ -89,7 +89,7 @@ def test_noise_is_that_of_the_part_it_was_fitted_to():
     noise = scales_noise(2, EPS, Protection("add-remove"))
     with pytest.raises(AccountError, match="with a bound for add-remove"):
         noise.released((0,) * 4, bought(EPS))
-    with pytest.raises(AccountError, match="fitted to another cost"):
+    with pytest.raises(AccountError, match="less noise than was charged"):
         noise.released((0,) * 4, bought(EPS / 2, 0, "add-remove"))
 
 

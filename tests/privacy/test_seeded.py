@@ -3,7 +3,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpreg.privacy.mechanisms.choice import MECHANISMS, choose
+from dpreg.privacy.mechanisms.choice import choose
+from dpreg.privacy.protection import CHOICES
 from dpreg.privacy.seeded import NOT_PRIVATE
 
 
@@ -11,7 +12,7 @@ def test_the_stamp_says_what_it_must():
     assert NOT_PRIVATE == "NOT PRIVATE: seeded"
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", CHOICES)
 def test_a_seed_repeats_the_draws(mechanism):
     scores = np.arange(50, dtype=np.int64)
 

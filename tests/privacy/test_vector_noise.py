@@ -60,7 +60,7 @@ def test_a_huge_eps_leaves_no_noise_and_overflows_nowhere(mechanism):
 
 def test_noise_is_drawn_for_what_it_was_fitted_to_and_once():
     noise = fitted(eps="1/2")
-    with pytest.raises(AccountError, match="fitted to another cost"):
+    with pytest.raises(AccountError, match="less noise than was charged"):
         noise.draw(4, bought("1/4"))
     part = paid(noise)
     noise.draw(4, part)

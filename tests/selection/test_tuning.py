@@ -7,7 +7,8 @@ import pytest
 from flint import arb, ctx
 from scipy.integrate import quad
 
-from dpreg.privacy.mechanisms.choice import MECHANISMS, choose, effective_t
+from dpreg.privacy.mechanisms.choice import choose, effective_t
+from dpreg.privacy.protection import CHOICES
 from dpreg.selection import probabilities as tuning
 from dpreg.selection.probabilities import (
     expected_useless_units,
@@ -24,7 +25,7 @@ def scores_of(units, penalty):
     return penalty * sizes, sizes
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", CHOICES)
 @pytest.mark.parametrize("units", [1, 2, 5, 9])
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_the_expected_number_is_alpha_under_the_exact_law(mechanism, units, alpha):
@@ -36,7 +37,7 @@ def test_the_expected_number_is_alpha_under_the_exact_law(mechanism, units, alph
     assert expected >= float(alpha) * (0.7 if mechanism == "exponential" else 1 - 1e-4)
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", CHOICES)
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_drawn_useless_units_number_alpha(mechanism, alpha):
     """Two thousand draws over six useless units: at most alpha plus three standard errors."""
@@ -89,7 +90,7 @@ def test_the_designs_formulas_are_the_first_approximations():
     assert q * (2 + x) * exp(-x) / 4 == pytest.approx(alpha, rel=0.9)
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", CHOICES)
 def test_many_units_and_generous_alphas(mechanism):
     cases = [(300, 20), (1000, 1), (10_000, 1000), (10_000, 4900), (100_000, 1)]
     cases += [(units, Fraction(1, 10)) for units in (300, 2000, 10_000, 10**6)]
@@ -103,7 +104,7 @@ def test_many_units_and_generous_alphas(mechanism):
     assert useless_term_penalty(0, Fraction(1, 10), Fraction(1), mechanism) == 0
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", CHOICES)
 def test_the_penalty_is_in_score_units(mechanism):
     one = useless_term_penalty(5, Fraction(1, 10), Fraction(1), mechanism)
     assert useless_term_penalty(5, Fraction(1, 10), Fraction(1, 100), mechanism) == 100 * one
@@ -158,7 +159,7 @@ def test_models_in_great_numbers_count_though_each_is_hopeless(mechanism, units,
     assert expected_useless_units(x, units, mechanism) == pytest.approx(plain, rel=1e-7)
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", CHOICES)
 @pytest.mark.parametrize("alpha", ["1e-30", "1e-200"])
 def test_alphas_beyond_all_use(mechanism, alpha):
     alpha = Fraction(alpha)

@@ -43,15 +43,14 @@ had a witness does not know of it: whoever opens it must name it.
 from __future__ import annotations
 
 import re
-import secrets
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from dpreg.errors import BudgetError, LedgerError, printable
+from dpreg.errors import BudgetError, LedgerError
 from dpreg.privacy.budget import Budget, decimal_string
 from dpreg.privacy.ledger import chain as store
 from dpreg.privacy.ledger.chain import (
@@ -68,30 +67,6 @@ from dpreg.privacy.ledger.postgres import LostConnection
 
 WITNESSED: Final = ", witnessed since "
 """What a ledger notes beside its home while it keeps a witness, before that one's first number."""
-_LONGEST_LABEL: Final = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What is to be charged."""
-
-    token: str
-    what: str
-    cost: Budget
-    unit: str
-    analyst: str
-
-    @classmethod
-    def made(cls, cost: Budget, what: object, unit: object, analyst: str) -> Request:
-        """Give a charge a token of its own, and keep its label short and printable.
-
-        BudgetError for a unit that cannot be printed, and so not stored everywhere.
-        """
-        whom = str(unit)
-        if not whom.isprintable():
-            raise BudgetError("unit must not hold control characters or unpaired surrogates")
-        label = printable(str(what)[:_LONGEST_LABEL])
-        return cls(secrets.token_hex(16), label, cost, whom, analyst)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +86,8 @@ class Verified:
     spent: Budget
 
 
-def fitting(
-    last: Line | None, run: Run, facts: Facts, seen: Position, request: Request, now: datetime
-) -> Line:
-    """Return the line that a request would be after the last one, and write nothing.
+def fitting(last: Line, run: Run, facts: Facts, seen: Position, asked: Line, now: datetime) -> Line:
+    """Return the line that an entry would be after the last one, and write nothing.
 
     Raises
     ------
@@ -124,55 +97,44 @@ def fitting(
         If the book is not the one that was seen, or one of the lines that it rests on was edited.
     """
     check_seen(run, last, seen, facts)
-    unit = "" if last is None else last.account_unit
-    if request.unit and unit and request.unit != unit:
+    unit = last.account_unit
+    if asked.unit and unit and asked.unit != unit:
         raise BudgetError(
-            f"{request.what} is charged under {request.unit}, and this ledger's other charges are "
+            f"{asked.what} is charged under {asked.unit}, and this ledger's other charges are "
             f"under {unit}: such epsilons do not add up; keep a ledger for each"
         )
-    caps, period = facts.caps, ""
-    before = NOTHING if last is None else last.spent
-    spent = _after(caps.total, before, request, "of {cap} is left")
-    mine = NOTHING
-    if request.analyst or (caps.analyst is not None and request.cost != NOTHING):
-        cap = caps.of_analyst(request.analyst)
-        line = store.last(run, "analyst", request.analyst)
-        before = NOTHING if line is None else line.by_analyst
-        mine = _after(cap, before, request, "of {who}'s {cap} is left")
-    current = NOTHING
+    caps, mine, current, period = facts.caps, NOTHING, NOTHING, ""
+    spent = _after(caps.total, last.spent, asked, "of {cap} is left")
+    if asked.analyst or (caps.analyst is not None and asked.cost != NOTHING):
+        cap = caps.of_analyst(asked.analyst)
+        own = store.last(run, "analyst", asked.analyst) or facts.genesis
+        mine = _after(cap, own.by_analyst, asked, "of {who}'s {cap} is left")
     if caps.period is not None:
         period = period_of(now, caps.every)
-        line = store.last(run, "period", period)
-        before = NOTHING if line is None else line.in_period
+        own = store.last(run, "period", period) or facts.genesis
         told = f"of the {{cap}} for {period} is left"
-        current = _after(caps.period, before, request, told)
-    before_it = facts.genesis if last is None else last.position
-    line = Line(
-        number=before_it.number + 1,
-        token=request.token,
-        what=request.what,
+        current = _after(caps.period, own.in_period, asked, told)
+    line = replace(
+        asked,
+        number=last.number + 1,
         when=now.isoformat(timespec="seconds"),
-        unit=request.unit,
-        analyst=request.analyst,
         period=period,
-        account_unit=unit or request.unit,
-        cost=request.cost,
+        account_unit=unit or asked.unit,
         spent=spent,
         by_analyst=mine,
         in_period=current,
-        previous=before_it.digest,
+        previous=last.digest,
     )
     return line.sealed()
 
 
-def check_seen(run: Run, last: Line | None, seen: Position, facts: Facts) -> None:
+def check_seen(run: Run, last: Line, seen: Position, facts: Facts) -> None:
     """Refuse a book that no longer holds, or never held, the line that was seen before."""
     if holds(run, last, seen, facts):
         return
-    number = 0 if last is None else last.number
-    if seen.number > number:
+    if seen.number > last.number:
         raise LedgerError(
-            f"the ledger was rolled back: it has {number} entries and had {seen.number}; no "
+            f"the ledger was rolled back: it has {last.number} entries and had {seen.number}; no "
             "charge is possible until its later state is restored"
         )
     raise LedgerError(
@@ -181,11 +143,11 @@ def check_seen(run: Run, last: Line | None, seen: Position, facts: Facts) -> Non
     )
 
 
-def holds(run: Run, last: Line | None, seen: Position, facts: Facts) -> bool:
+def holds(run: Run, last: Line, seen: Position, facts: Facts) -> bool:
     """Tell whether a line that was seen is in the book."""
     if seen.number == 0:
-        return seen == facts.genesis
-    if last is not None and seen.number == last.number:
+        return seen == facts.genesis.position
+    if seen.number == last.number:
         return seen == last.position
     return store.stored_digest(run, seen.number) == seen.digest
 
@@ -200,7 +162,6 @@ def verified(run: Run, facts: Facts, seen: Position | None) -> Verified:
         passed, or if the book does not hold the head `seen`.
     """
     before = facts.genesis
-    found = before if seen is None or seen.number == 0 else None
     spent, by_analyst, in_period = NOTHING, dict[str, Budget](), dict[str, Budget]()
     for line in store.lines(run):
         if line.number != before.number + 1 or line.previous != before.digest:
@@ -215,30 +176,28 @@ def verified(run: Run, facts: Facts, seen: Position | None) -> Verified:
             current = in_period.get(line.period, NOTHING) + line.cost
             in_period[line.period] = current
             _check_sum(line, facts.caps.period, line.in_period, current)
-        before = line.position
-        if seen is not None and seen.number == before.number:
-            found = before
-    if seen is not None and found != seen:
+        before = line
+    if seen is not None and not holds(run, before, seen, facts):
         how = (
             f"it has {before.number} entries, and had {seen.number}"
             if seen.number > before.number
             else f"its entry {seen.number} is not the one that the head names"
         )
         raise LedgerError(f"the ledger was rolled back, or the head is another ledger's: {how}")
-    return Verified(str(before), before.number, spent)
+    return Verified(str(before.position), before.number, spent)
 
 
-def _after(cap: Budget | None, spent: Budget, request: Request, told: str) -> Budget:
-    """Return a sum with the request added; BudgetError where it passes its cap."""
-    cost = request.cost
+def _after(cap: Budget | None, spent: Budget, asked: Line, told: str) -> Budget:
+    """Return a sum with the entry added; BudgetError where it passes its cap."""
+    cost = asked.cost
     eps, delta = spent.eps + cost.eps, spent.delta + cost.delta
     fits = cap is None or (eps <= cap.eps and delta <= cap.delta)
     if cap is not None and not fits and cost != NOTHING:
         left = cap - spent if cap.covers(spent) else NOTHING
         parts = ("eps", "delta")
         short = tuple(part for part in parts if getattr(left, part) < getattr(cost, part))
-        named = told.format(cap=_part(cap, short), who=request.analyst)
-        raise BudgetError(f"{request.what} asks for {cost}, but only {_part(left, short)} {named}")
+        named = told.format(cap=_part(cap, short), who=asked.analyst)
+        raise BudgetError(f"{asked.what} asks for {cost}, but only {_part(left, short)} {named}")
     for part in (eps, delta):
         fraction_text(part)
     return Budget(eps, delta)
@@ -279,13 +238,12 @@ def check_home(run: Run, facts: Facts, home: str, since: str) -> None:
 
 
 CREATE = "CREATE TABLE dpreg_witness (number INTEGER PRIMARY KEY, hash TEXT NOT NULL)"
-_LAST = "SELECT number, hash FROM dpreg_witness ORDER BY number DESC LIMIT 1"
-_FIRST = "SELECT number FROM dpreg_witness ORDER BY number LIMIT 1"
+_HEADS = "SELECT number, hash FROM dpreg_witness ORDER BY number"
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """A witness while it is held: the last head that it saw, None where it saw none, and the first.
+    """What a witness tells: the last head that it saw, None where it saw none, and the first.
 
     Of the first, the number is known, as text: a ledger keeps to the witness that began there.
     """
@@ -293,6 +251,12 @@ class Watch:
     seen: Position | None
     since: str
     _run: Run
+
+    @classmethod
+    def of(cls, run: Run) -> Watch:
+        """Ask a witness; what it tells stands while it is held."""
+        first, last = run(f"{_HEADS} LIMIT 1"), run(f"{_HEADS} DESC LIMIT 1")
+        return cls(Position(*last[0]) if last else None, str(first[0][0]) if first else "", run)
 
     def note(self, head: Position) -> None:
         """Add a head, unless it is the last."""
@@ -305,54 +269,14 @@ class Watch:
         self._run("INSERT INTO dpreg_witness VALUES (?, ?)", (head.number, head.digest))
 
 
-@dataclass(frozen=True, slots=True)
-class Witness:
-    """The witness of one ledger, in a database of its own."""
-
-    database: Database
-
-    def seen(self, deadline: float) -> Position | None:
-        """Return the last head that it saw; to be asked before the ledger is read."""
-        with self.database.reading(deadline) as run:
-            return _last(run)
-
-    def since(self, deadline: float) -> str:
-        """Return the number of its first head."""
-        with self.database.reading(deadline) as run:
-            return _first(run)
-
-    @contextmanager
-    def held(self, deadline: float) -> Iterator[Watch]:
-        """Keep others out, and commit at the end."""
-        with self.database.writing(deadline) as run:
-            yield Watch(_last(run), _first(run), run)
-
-    def introduce(self, head: Position, deadline: float) -> None:
-        """Tell of a new ledger, unless a charge was seen."""
-        if self.seen(deadline) == head:
-            return
-        with self.held(deadline) as watch:
-            if watch.seen is None or watch.seen.number == 0:
-                watch.restart(head)
-
-
-def _last(run: Run) -> Position | None:
-    rows = run(_LAST)
-    return Position(*rows[0]) if rows else None
-
-
-def _first(run: Run) -> str:
-    return "".join(str(number) for (number,) in run(_FIRST))
-
-
 def check_witness(
-    run: Run, last: Line | None, seen: Position | None, facts: Facts, *, new: bool = False
+    run: Run, last: Line, seen: Position | None, facts: Facts, *, new: bool = False
 ) -> None:
     """Refuse a ledger that does not hold the last head that its witness saw.
 
     With `new` a ledger without entries passes that its witness has not been told of yet.
     """
-    if new and last is None and (seen is None or seen.number == 0):
+    if new and last.number == 0 and (seen is None or seen.number == 0):
         return
     if seen is None:
         raise LedgerError(
@@ -360,12 +284,11 @@ def check_witness(
             "ledger's witness run `dpreg ledger adopt --witness`"
         )
     if not holds(run, last, seen, facts):
-        number = 0 if last is None else last.number
         raise LedgerError(
-            f"the ledger is not what its witness saw: it has {number} entries, and the witness's "
-            f"entry {seen.number} is not among them. It was restored from a backup, or the witness "
-            "is another ledger's. Restore the later state; to accept that entries are lost, run "
-            "`dpreg ledger adopt --witness`"
+            f"the ledger is not what its witness saw: it has {last.number} entries, and the "
+            f"witness's entry {seen.number} is not among them. It was restored from a backup, or "
+            "the witness is another ledger's. Restore the later state; to accept that entries are "
+            "lost, run `dpreg ledger adopt --witness`"
         )
 
 
@@ -377,24 +300,44 @@ class Book:
     """Where an account is kept, its witness if it has one, and what holds for it."""
 
     database: Database
-    witness: Witness | None
+    witness: Database | None
     facts: Facts
 
+    def heard(self, deadline: float) -> Watch | None:
+        """Ask the witness, if there is one; to be asked before the ledger is read."""
+        if self.witness is None:
+            return None
+        with self.witness.reading(deadline) as run:
+            return Watch.of(run)
+
+    def introduce(self, deadline: float) -> None:
+        """Tell the witness, if there is one, of a new ledger, unless a charge was seen."""
+        head, heard = self.facts.genesis.position, self.heard(deadline)
+        if heard is None or heard.seen == head:
+            return
+        with self._held(deadline) as watch:
+            if watch is not None and (watch.seen is None or watch.seen.number == 0):
+                watch.restart(head)
+
+    def last(self, run: Run) -> Line:
+        """Return the last line, or what stands before the first."""
+        return store.last(run) or self.facts.genesis
+
     @contextmanager
-    def reading(self, seen: Position, deadline: float) -> Iterator[tuple[Run, Line | None]]:
+    def reading(self, seen: Position, deadline: float) -> Iterator[tuple[Run, Line]]:
         """See one state, which must hold what was seen, and its last line.
 
         The witness is asked first: the ledger may only be later.
         """
-        heard = None if self.witness is None else self.witness.seen(deadline)
+        heard = self.heard(deadline)
         with self.database.reading(deadline) as run:
-            last = store.last(run)
+            last = self.last(run)
             check_seen(run, last, seen, self.facts)
-            if self.witness is not None:
-                check_witness(run, last, heard, self.facts, new=True)
+            if heard is not None:
+                check_witness(run, last, heard.seen, self.facts, new=True)
             yield run, last
 
-    def charge(self, seen: Position, request: Request, deadline: float) -> Line:
+    def charge(self, seen: Position, asked: Line, deadline: float) -> Line:
         """Charge once, even where a server goes away before it answers.
 
         BudgetError or LedgerError where that cannot be.
@@ -404,17 +347,17 @@ class Book:
             try:
                 with self._held(deadline) as watch:
                     with self.database.writing(deadline) as run:
-                        last = store.last(run)
+                        last = self.last(run)
                         if watch is not None:
                             check_witness(run, last, watch.seen, self.facts)
                         home, since = self.database.home(run), watch.since if watch else ""
                         check_home(run, self.facts, home, since)
-                        line = None if certain else store.find(run, request.token, seen.number)
+                        line = None if certain else store.find(run, asked.token, seen.number)
                         if line is None:
                             now = self.database.now(run)
-                            last = line = fitting(last, run, self.facts, seen, request, now)
+                            last = line = fitting(last, run, self.facts, seen, asked, now)
                             store.write(run, line)
-                        if watch is not None and last is not None:
+                        if watch is not None:
                             watch.note(last.position)
                     certain = False  # the ledger has committed, and its witness not yet
                 return line
@@ -437,15 +380,14 @@ class Book:
     def adopt(self, seen: Position, reason: str, deadline: float) -> Line:
         """Settle the ledger where it lies, with this witness or none; an entry says so."""
         with self._held(deadline) as watch, self.database.writing(deadline) as run:
-            last, what = store.last(run), "adopted"
+            last, what = self.last(run), "adopted"
             if watch is not None:
                 lost = watch.seen and not holds(run, last, watch.seen, self.facts)
                 what += f", given up what its witness saw, {watch.seen}" if lost else ", witnessed"
             elif WITNESSED in store.facts(run).home:
                 what += ", no longer witnessed"
-            request = Request.made(NOTHING, f"{what}: {reason}", "", "")
-            now = self.database.now(run)
-            line = fitting(last, run, self.facts, seen, request, now)
+            asked = Line.asked(NOTHING, f"{what}: {reason}", "", "")
+            line = fitting(last, run, self.facts, seen, asked, self.database.now(run))
             store.write(run, line)
             mark = "" if watch is None else f"{WITNESSED}{line.number}"
             store.move(run, self.database.home(run) + mark)
@@ -453,5 +395,11 @@ class Book:
                 watch.restart(line.position)
         return line
 
-    def _held(self, deadline: float) -> AbstractContextManager[Watch | None]:
-        return nullcontext() if self.witness is None else self.witness.held(deadline)
+    @contextmanager
+    def _held(self, deadline: float) -> Iterator[Watch | None]:
+        """Keep others out of the witness, if there is one, and commit it at the end."""
+        if self.witness is None:
+            yield None
+        else:
+            with self.witness.writing(deadline) as run:
+                yield Watch.of(run)

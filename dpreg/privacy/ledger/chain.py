@@ -27,14 +27,16 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, ClassVar, Final, Protocol
 
-from dpreg.errors import BudgetError, LedgerError, shown
+from dpreg.errors import BudgetError, LedgerError, printable, shown
 from dpreg.privacy.budget import Budget, exact
 
 PERIODS: Final = ("day", "month", "quarter", "year")
 _LARGEST: Final = 4000  # bits; a sum's denominator grows beyond only by charges of odd ratios
 _LONGEST_NAME: Final = 200
+_LONGEST_LABEL: Final = 10_000
 NOTHING: Final = Budget(Fraction(0))
 _CANONICAL: Final = json.JSONEncoder(ensure_ascii=True, sort_keys=True, separators=(",", ":"))
 
@@ -137,13 +139,13 @@ class Caps:
             raise BudgetError(f"{name!r} is not one of the analysts whom this ledger names")
         return self.analyst[name]
 
-    def check_given(self, given: Caps, *, analysts: bool, periods: bool) -> None:
+    def check_given(self, given: Caps) -> None:
         """Raise BudgetError where an account that exists has other caps than were given."""
         if self.total != given.total:
             raise BudgetError(f"the ledger at this path has the cap {self.total}")
-        if analysts and self.analyst != given.analyst:
+        if given.analyst is not None and self.analyst != given.analyst:
             raise BudgetError("the ledger at this path has other caps for its analysts")
-        if periods and (self.period, self.every) != (given.period, given.every):
+        if given.period is not None and (self.period, self.every) != (given.period, given.every):
             raise BudgetError("the ledger at this path has another cap for a period")
 
     def to_dict(self) -> dict[str, Any]:
@@ -173,6 +175,8 @@ class Caps:
 class Line:
     """An entry as it is stored, with the sums after it and its place in the chain.
 
+    One that is asked for has no place yet.
+
     Attributes
     ----------
     number : int
@@ -189,20 +193,32 @@ class Line:
         The hashes of the line before and of this one.
     """
 
-    number: int
-    token: str
-    what: str
-    when: str
-    unit: str
-    analyst: str
-    period: str
-    account_unit: str
-    cost: Budget
-    spent: Budget
-    by_analyst: Budget
-    in_period: Budget
-    previous: str
+    number: int = 0
+    token: str = ""
+    what: str = ""
+    when: str = ""
+    unit: str = ""
+    analyst: str = ""
+    period: str = ""
+    account_unit: str = ""
+    cost: Budget = NOTHING
+    spent: Budget = NOTHING
+    by_analyst: Budget = NOTHING
+    in_period: Budget = NOTHING
+    previous: str = ""
     digest: str = ""
+
+    @classmethod
+    def asked(cls, cost: Budget, what: object, unit: object, analyst: str) -> Line:
+        """Return an entry that is asked for: a token of its own, and a short, printable label.
+
+        BudgetError for a unit that cannot be printed, and so not stored everywhere.
+        """
+        whom = str(unit)
+        if not whom.isprintable():
+            raise BudgetError("unit must not hold control characters or unpaired surrogates")
+        label = printable(str(what)[:_LONGEST_LABEL])
+        return cls(token=secrets.token_hex(16), what=label, unit=whom, analyst=analyst, cost=cost)
 
     @classmethod
     def read(cls, row: tuple[Any, ...]) -> Line:
@@ -212,14 +228,12 @@ class Line:
             raise LedgerError(
                 f"entry {row[0]} of the ledger has been edited: its hash does not match"
             )
-        number, token, what, when, unit, analyst, period, account, *amounts, previous = cells
-        names = (token, what, when, unit, analyst, period, account)
         try:
-            parts = [_fraction_of(text) for text in amounts]
-            cost, spent, mine, current = map(Budget, parts[::2], parts[1::2])
+            parts = [Fraction(*map(int, text.split("/"))) for text in cells[8:-1]]
+            sums = [*map(Budget, parts[::2], parts[1::2])]
         except (ValueError, TypeError, ZeroDivisionError, AttributeError):
-            raise LedgerError(f"entry {number} of the ledger is damaged") from None
-        return cls(number, *names, cost, spent, mine, current, previous, digest)
+            raise LedgerError(f"entry {row[0]} of the ledger is damaged") from None
+        return cls(*(*cells[:8], *sums, cells[-1], digest))
 
     def sealed(self) -> Line:
         """Return a new line with its hash."""
@@ -279,12 +293,6 @@ def fraction_text(value: Fraction) -> str:
     return f"{top}/{bottom}"
 
 
-def _fraction_of(text: str) -> Fraction:
-    """Read what `fraction_text` wrote; ValueError or ZeroDivisionError for anything else."""
-    top, bottom = text.split("/")
-    return Fraction(int(top), int(bottom))
-
-
 def _digest(values: list[Any]) -> str:
     return hashlib.sha256(_CANONICAL.encode(values).encode("ascii")).hexdigest()
 
@@ -292,22 +300,22 @@ def _digest(values: list[Any]) -> str:
 FORMAT: Final = 2
 """The version of the tables. 0.1 of dpreg kept ledgers as JSON, format 1."""
 
+_TEXTS: Final = (
+    *("token", "what", "at", "unit", "analyst", "period", "account_unit", "eps", "delta"),
+    *("spent_eps", "spent_delta", "analyst_eps", "analyst_delta", "period_eps", "period_delta"),
+    *("previous", "hash"),
+)
+"""The columns of the entries' table, after the number: the cells of a `Line`."""
 _CREATE: Final = (
     "CREATE TABLE dpreg_ledger (id INTEGER PRIMARY KEY CHECK (id = 1), format INTEGER NOT NULL,"
     " identity TEXT NOT NULL, caps TEXT NOT NULL, home TEXT NOT NULL)",
-    "CREATE TABLE dpreg_entries (number INTEGER PRIMARY KEY, token TEXT NOT NULL,"
-    " what TEXT NOT NULL, at TEXT NOT NULL, unit TEXT NOT NULL, analyst TEXT NOT NULL,"
-    " period TEXT NOT NULL, account_unit TEXT NOT NULL, eps TEXT NOT NULL, delta TEXT NOT NULL,"
-    " spent_eps TEXT NOT NULL, spent_delta TEXT NOT NULL, analyst_eps TEXT NOT NULL,"
-    " analyst_delta TEXT NOT NULL, period_eps TEXT NOT NULL, period_delta TEXT NOT NULL,"
-    " previous TEXT NOT NULL, hash TEXT NOT NULL)",
+    "CREATE TABLE dpreg_entries (number INTEGER PRIMARY KEY, "
+    + ", ".join(f"{name} TEXT NOT NULL" for name in _TEXTS)
+    + ")",
     "CREATE INDEX dpreg_by_analyst ON dpreg_entries (analyst, number) WHERE analyst <> ''",
     "CREATE INDEX dpreg_by_period ON dpreg_entries (period, number) WHERE period <> ''",
 )
-_COLUMNS: Final = (
-    "number, token, what, at, unit, analyst, period, account_unit, eps, delta, spent_eps,"
-    " spent_delta, analyst_eps, analyst_delta, period_eps, period_delta, previous, hash"
-)
+_COLUMNS: Final = ", ".join(("number", *_TEXTS))
 _SELECT: Final = f"SELECT {_COLUMNS} FROM dpreg_entries"
 _INSERT: Final = f"INSERT INTO dpreg_entries ({_COLUMNS}) VALUES ({', '.join('?' * 18)})"
 _LAST: Final = "ORDER BY number DESC LIMIT 1"
@@ -327,8 +335,9 @@ class Database:
 
     Attributes
     ----------
-    place : str
-        Where the account lies, for messages and for opening it anew; no password.
+    place : Path, str or None
+        Where the account lies, for users and for opening it anew: a file, a server's address
+        without a password, or nowhere but in this process.
     role : {"ledger", "witness"}
         What messages call it.
     read_only : bool
@@ -338,7 +347,7 @@ class Database:
 
     begin: ClassVar[tuple[str, str]] = ("BEGIN", "BEGIN")
 
-    def __init__(self, place: str, role: str, *, read_only: bool = False) -> None:
+    def __init__(self, place: Path | str | None, role: str, *, read_only: bool = False) -> None:
         self.place, self.role, self.read_only = place, role, read_only
 
     def writing(self, deadline: float) -> AbstractContextManager[Run]:
@@ -389,9 +398,9 @@ class Facts:
     home: str
 
     @property
-    def genesis(self) -> Position:
-        """The head before the first line."""
-        return Position(0, _digest(["dpreg ledger", self.identity, self.caps.to_dict()]))
+    def genesis(self) -> Line:
+        """What stands before the first line: nothing is spent, and the head is the caps' hash."""
+        return Line(digest=_digest(["dpreg ledger", self.identity, self.caps.to_dict()]))
 
 
 def create(run: Run, caps: Caps, home: str) -> None:

@@ -39,9 +39,8 @@ from dpreg.privacy.budget import Budget
 from dpreg.privacy.ledger import book as charging
 from dpreg.privacy.ledger import chain as store
 from dpreg.privacy.ledger import postgres, sqlite
-from dpreg.privacy.ledger.book import CREATE, WITNESSED, Book, Request, Verified, Witness
+from dpreg.privacy.ledger.book import CREATE, WITNESSED, Book, Verified, Watch
 from dpreg.privacy.ledger.chain import (
-    NOTHING,
     Caps,
     Database,
     Entry,
@@ -72,24 +71,27 @@ def opened(
         raise LedgerError(f"there is no ledger at this {place}: make it with Ledger(cap, {place})")
     kept = None if witness is None else witness_at(witness, database, not there, timeout)
     if not there and caps is not None:
-        seen = None if kept is None else kept.seen(deadline)
-        if seen is not None and seen.number:
-            raise LedgerError(
-                f"there is no ledger here, and its witness saw {seen.number} entries: restore it, "
-                "or give a new ledger a new witness"
-            )
-        mark = "" if kept is None else f"{WITNESSED}0"
+        mark = ""
+        if kept is not None:
+            mark = f"{WITNESSED}0"
+            with kept.reading(deadline) as run:
+                seen = Watch.of(run).seen
+            if seen is not None and seen.number:
+                raise LedgerError(
+                    f"there is no ledger here, and its witness saw {seen.number} entries: restore "
+                    "it, or give a new ledger a new witness"
+                )
         database.make(lambda run, home: store.create(run, caps, home + mark), deadline)
     with database.reading(deadline) as run:
         book = Book(database, kept, store.facts(run))
-    with book.reading(book.facts.genesis, deadline) as (_, last):
-        seen = book.facts.genesis if last is None else last.position
-    if kept is not None and last is None and not read_only:
-        kept.introduce(seen, deadline)
-    return book, seen
+    with book.reading(book.facts.genesis.position, deadline) as (_, last):
+        pass
+    if last.number == 0 and not read_only:
+        book.introduce(deadline)
+    return book, last.position
 
 
-def witness_at(place: Place, database: Database, make: bool, timeout: float) -> Witness:
+def witness_at(place: Place, database: Database, make: bool, timeout: float) -> Database:
     """Open the witness of a ledger."""
     kept, deadline = _database(place, "witness", False, timeout), time.monotonic() + timeout
     if kept.place == database.place:
@@ -101,7 +103,7 @@ def witness_at(place: Place, database: Database, make: bool, timeout: float) -> 
             "there is no witness here: restore it; to make a new one for this ledger run "
             "`dpreg ledger adopt --witness`"
         )
-    return Witness(kept)
+    return kept
 
 
 def _database(place: Place | None, role: str, read_only: bool, timeout: float) -> Database:
@@ -119,22 +121,16 @@ _open: ContextVar[tuple[Receipt, ...]] = ContextVar("dpreg_receipts", default=()
 
 
 @contextmanager
-def kept() -> Iterator[Receipt]:
-    """Collect the charges made while the block runs."""
+def kept(*, apart: bool = False) -> Iterator[Receipt]:
+    """Collect the charges made while the block runs.
+
+    Whoever asked around it notes them as well; not so `apart`, for a user's own code, which may
+    make calls of its own.
+    """
     receipt = Receipt()
-    before = _open.set((*_open.get(), receipt))
+    before = _open.set((*(() if apart else _open.get()), receipt))
     try:
         yield receipt
-    finally:
-        _open.reset(before)
-
-
-@contextmanager
-def unnoted() -> Iterator[None]:
-    """Keep what is charged inside from calls outside: a user's code may make calls of its own."""
-    before = _open.set(())
-    try:
-        yield
     finally:
         _open.reset(before)
 
@@ -194,7 +190,7 @@ class Ledger:
     does not protect from: see `dpreg.privacy.ledger.chain`.
     """
 
-    __slots__ = ("_analyst", "_book", "_read_only", "_seen", "_timeout")
+    __slots__ = ("_analyst", "_book", "_seen", "_timeout")
 
     def __init__(
         self,
@@ -210,11 +206,9 @@ class Ledger:
         timeout: float = TIMEOUT,
     ) -> None:
         caps = Caps(cap, analyst_cap, period_cap, period)  # type: ignore[arg-type]
-        self._set_up(analyst, read_only, timeout)
+        self._set_up(analyst, timeout)
         self._book, self._seen = opened(path, caps, witness, read_only, self._timeout)
-        self.caps.check_given(
-            caps, analysts=analyst_cap is not None, periods=period_cap is not None
-        )
+        self.caps.check_given(caps)
 
     @classmethod
     def open(
@@ -228,15 +222,14 @@ class Ledger:
     ) -> Self:
         """Open a saved ledger with the caps that it holds."""
         ledger = cls.__new__(cls)
-        ledger._set_up(analyst, read_only, timeout)
+        ledger._set_up(analyst, timeout)
         ledger._book, ledger._seen = opened(path, None, witness, read_only, ledger._timeout)
         return ledger
 
-    def _set_up(self, analyst: str | None, read_only: bool, timeout: float) -> None:
+    def _set_up(self, analyst: str | None, timeout: float) -> None:
         if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout >= 0:
             raise BudgetError("timeout must be a number of seconds, at least 0")
         self._analyst = "" if analyst is None else clean(analyst, "analyst")
-        self._read_only = read_only
         self._timeout = min(float(timeout), 1e6)
 
     @property
@@ -252,12 +245,12 @@ class Ledger:
     @property
     def path(self) -> Path | str | None:
         """The file, or the database's address without a password."""
-        return _shown(self._book.database)
+        return self._book.database.place
 
     @property
     def witness(self) -> Path | str | None:
         """The file or address of the witness, None where this handle names none."""
-        return None if self._book.witness is None else _shown(self._book.witness.database)
+        return None if self._book.witness is None else self._book.witness.place
 
     @property
     def identity(self) -> str:
@@ -274,7 +267,7 @@ class Ledger:
     def spent(self) -> Budget:
         """The exact sum of all charges."""
         with self._reading() as (_, last):
-            return NOTHING if last is None else last.spent
+            return last.spent
 
     @property
     def remaining(self) -> Budget:
@@ -285,7 +278,7 @@ class Ledger:
     def head(self) -> str:
         """The chain's head: the number of entries, a colon, and the hash of the last."""
         with self._reading() as (_, last):
-            return str(self._book.facts.genesis if last is None else last.position)
+            return str(last.position)
 
     def charge(
         self, budget: Budget, what: str, unit: str = "", *, analyst: str | None = None
@@ -318,8 +311,8 @@ class Ledger:
         """
         if not isinstance(budget, Budget):
             raise BudgetError("charge takes a Budget")
-        request = self._request(budget, what, unit, analyst)
-        line = self._book.charge(self._seen, request, self._deadline())
+        asked = self._asked(budget, what, unit, analyst)
+        line = self._book.charge(self._seen, asked, self._deadline())
         self._saw(line)
         _log.info("charged %s for %s: entry %d", budget, line.what, line.number)
         for receipt in _open.get():
@@ -328,17 +321,17 @@ class Ledger:
 
     def check(self, budget: Budget, what: str, unit: str = "") -> None:
         """Raise what `charge` would raise now, and charge nothing."""
-        request = self._request(budget, what, unit, None)
-        database, witness, facts = self._book.database, self._book.witness, self._book.facts
-        since = "" if witness is None else witness.since(self._deadline())
+        asked = self._asked(budget, what, unit, None)
+        database, facts = self._book.database, self._book.facts
+        heard = self._book.heard(self._deadline())
         with self._reading() as (run, last):
-            charging.check_home(run, facts, database.home(run), since)
+            charging.check_home(run, facts, database.home(run), heard.since if heard else "")
             now = database.now(run)
-            charging.fitting(last, run, facts, facts.genesis, request, now)
+            charging.fitting(last, run, facts, facts.genesis.position, asked, now)
 
-    def _request(self, budget: Budget, what: str, unit: str, analyst: str | None) -> Request:
+    def _asked(self, budget: Budget, what: str, unit: str, analyst: str | None) -> Line:
         name = self._analyst if analyst is None else clean(analyst, "analyst")
-        return Request.made(budget, what, unit, name)
+        return Line.asked(budget, what, unit, name)
 
     def spend(self, budget: Budget, what: str, release: Callable[[], _T]) -> _T:
         """Charge, then call `release` and return what it returns.
@@ -400,14 +393,14 @@ class Ledger:
 
     def export(self) -> dict[str, Any]:
         """Return caps and entries with their heads, ready for JSON."""
-        with self._reading() as (run, _):
-            entries = [line.entry for line in store.lines(run)]
+        with self._reading() as (run, last):
+            entries = [line.entry.to_dict() for line in store.lines(run)]
         return {
             "dpreg_ledger": store.FORMAT,
             "identity": self.identity,
             "caps": self.caps.to_dict(),
-            "head": entries[-1].head if entries else str(self._book.facts.genesis),
-            "entries": [entry.to_dict() for entry in entries],
+            "head": str(last.position),
+            "entries": entries,
         }
 
     def close(self) -> None:
@@ -422,28 +415,23 @@ class Ledger:
             self._seen = line.position
 
     @contextmanager
-    def _reading(self) -> Iterator[tuple[Run, Line | None]]:
+    def _reading(self) -> Iterator[tuple[Run, Line]]:
         """See one state of the account, which must not be older than what was seen."""
         with self._book.reading(self._seen, self._deadline()) as (run, last):
-            if last is not None:
-                self._saw(last)
+            self._saw(last)
             yield run, last
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by path: the copy is another handle."""
         if self.path is None:
             raise BudgetError("a ledger without a path cannot be copied or pickled: give it one")
-        given = (self._analyst or None, self.witness, self._read_only, self._timeout)
+        read_only = self._book.database.read_only
+        given = (self._analyst or None, self.witness, read_only, self._timeout)
         return _again, (str(self.path), *given)
 
     def __repr__(self) -> str:
         """Show the account's state."""
         return f"<Ledger: {self.spent} spent of {self.cap}>"
-
-
-def _shown(database: Database) -> Path | str | None:
-    place = database.place
-    return place if postgres.is_url(place) else Path(place) if place else None
 
 
 def _again(
@@ -462,11 +450,7 @@ class Quotation:
 
 
 class _Stop(BaseException):
-    """Ends a call at its charge; no handler of ordinary errors holds it up."""
-
-    def __init__(self, quotation: Quotation) -> None:
-        super().__init__()
-        self.quotation = quotation
+    """Ends a call at its charge, with the price; no handler of ordinary errors holds it up."""
 
 
 class _Till(Ledger):
@@ -479,10 +463,6 @@ class _Till(Ledger):
     ) -> Entry:
         """Stop with the price."""
         raise _Stop(Quotation(budget, what, unit))
-
-    def for_analyst(self, name: str) -> Self:
-        """Return itself."""
-        return self
 
 
 def quote(call: Callable[..., Any], *arguments: Any, **options: Any) -> Quotation:
@@ -498,5 +478,6 @@ def quote(call: Callable[..., Any], *arguments: Any, **options: Any) -> Quotatio
     try:
         call(*arguments, **{**options, "budget": _Till(0)})
     except _Stop as stop:
-        return stop.quotation
+        price: Quotation = stop.args[0]
+        return price
     raise ArgumentError("this call charges nothing")

@@ -98,7 +98,7 @@ class MemoryDatabase(Database):
     """A ledger in this process alone, each a new one; its threads take turns."""
 
     def __init__(self) -> None:
-        super().__init__("", "ledger")
+        super().__init__(None, "ledger")
         self._connection = sqlite3.connect(
             ":memory:", isolation_level=None, check_same_thread=False
         )
@@ -141,7 +141,7 @@ class SqliteDatabase(Database):
     ) -> None:
         found = ordinary(path, LedgerError)
         self.file = Path(os.path.realpath(path)) if found is None else found
-        super().__init__(str(self.file), role, read_only=read_only)
+        super().__init__(self.file, role, read_only=read_only)
         self._opened = None if found is None else self._identity()
 
     @contextmanager
@@ -150,7 +150,7 @@ class SqliteDatabase(Database):
         file = self._identity()
         if file != self._opened:
             raise LedgerError(
-                f"the {self.role}'s file {self.place!r} has been replaced since it was opened: "
+                f"the {self.role}'s file {str(self.file)!r} has been replaced since it was opened: "
                 "charges made since may be missing from it; compare it with "
                 "`dpreg ledger verify --head`"
             )
@@ -162,12 +162,12 @@ class SqliteDatabase(Database):
         ):
             for ending in ("-wal", "-shm"):
                 with suppress(FileNotFoundError):
-                    _share_with_group(self.place + ending, self.place)
+                    _share_with_group(f"{self.file}{ending}", self.file)
             yield run
 
     def _connection(self) -> sqlite3.Connection:
         writable = all(os.access(one, os.W_OK) for one in (self.file, self.file.parent))
-        if not writable and not os.path.exists(self.place + "-wal"):
+        if not writable and not os.path.exists(f"{self.file}-wal"):
             # This user cannot make the log that reading takes, and all that was written is here.
             return connected(self.file, "?mode=ro&immutable=1")
         return connected(self.file, "?mode=ro" if self.read_only else "?mode=rw")
@@ -193,10 +193,10 @@ class SqliteDatabase(Database):
     def _identity(self) -> tuple[int, int]:
         """Return device and number of the file at this path; refuse a second name."""
         try:
-            found = os.stat(self.place)
+            found = os.stat(self.file)
         except OSError as fault:
             raise LedgerError(
-                f"the {self.role} {self.place!r} is gone, or cannot be opened: {reason(fault)}"
+                f"the {self.role} {str(self.file)!r} is gone, or cannot be opened: {reason(fault)}"
             ) from None
         if found.st_nlink > 1:
             raise LedgerError(
@@ -278,7 +278,7 @@ def _place(made: Path, file: Path) -> None:
         os.close(guard)
 
 
-def _share_with_group(beside: str, file: str) -> None:
+def _share_with_group(beside: str, file: Path) -> None:
     """Give what SQLite keeps beside a file the file's own mode and group.
 
     A user who did not make it and may not change it leaves it as it is.

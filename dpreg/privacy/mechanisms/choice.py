@@ -62,16 +62,13 @@ from dpreg.privacy import seeded
 from dpreg.privacy.balls import float_above
 from dpreg.privacy.budget import ALL_ROWS
 from dpreg.privacy.mechanisms.additive import contrib, laplace_noise, opendp_noise
-from dpreg.privacy.protection import CHOICES, ScoreRange
+from dpreg.privacy.protection import ScoreRange
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
     from dpreg.privacy.account import Part
 
-
-MECHANISMS: Final = CHOICES
-"""Names of the selection mechanisms."""
 
 _LARGEST_SCALE: Final = 2.0**53
 _LARGEST_REACH: Final = 2**62

@@ -119,8 +119,9 @@ def test_read_only_handles_charge_nothing(place):
     Ledger(1, place).charge(TENTH, "once")
     reader = Ledger.open(place, read_only=True)
     assert reader.spent == TENTH
-    with pytest.raises(LedgerError, match="for reading"):
-        reader.charge(TENTH, "twice")
+    for handle in (reader, pickle.loads(pickle.dumps(reader))):
+        with pytest.raises(LedgerError, match="for reading"):
+            handle.charge(TENTH, "twice")
     assert reader.verify().entries == 1
 
 
@@ -156,6 +157,14 @@ def test_a_refusal_names_what_is_short(asked, told):
     ledger.charge(Budget(2, "5e-7"), "before")
     with pytest.raises(BudgetError, match=told):
         ledger.charge(asked, "this")
+
+
+def test_an_account_has_the_period_s_cap_that_was_given(place):
+    Ledger(2, place, period_cap=1, period="quarter")
+    assert Ledger(2, place).caps.period == Budget(1)
+    for given in ({"period_cap": 2, "period": "quarter"}, {"period_cap": 1}):
+        with pytest.raises(BudgetError, match="another cap for a period"):
+            Ledger(2, place, **given)
 
 
 def test_a_new_period_has_its_cap_anew_and_the_account_has_not(monkeypatch):
@@ -200,6 +209,13 @@ def test_bad_names_of_analysts_are_refused(ledger, name):
     with pytest.raises(BudgetError, match="analyst"):
         ledger.charge(TENTH, "x", analyst=name)
     assert ledger.entries == ()
+
+
+def test_a_charge_without_a_unit_does_not_let_another_unit_in(ledger):
+    ledger.charge(TENTH, "a release", "replace-one, 1 row a person")
+    ledger.charge(TENTH, "something of nobody's")
+    with pytest.raises(BudgetError, match="such epsilons do not add up"):
+        ledger.charge(TENTH, "another release", "add-remove, 1 row a person")
 
 
 @pytest.mark.parametrize("unit", ["half a \ud800", "nothing \0", "two\nlines"])

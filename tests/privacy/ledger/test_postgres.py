@@ -186,7 +186,8 @@ def test_a_reader_sees_one_state(base):
     ledger, other = Ledger(1, base), Ledger(1, base)
     with ledger._reading() as (run, last):
         other.charge(TENTH, "beside")
-        assert store.last(run) is last is None
+        assert store.last(run) is None
+        assert last.number == 0
     assert ledger.spent == TENTH
 
 
@@ -209,11 +210,9 @@ def test_what_fails_after_a_lost_connection_is_not_certain(lost):
             raise LedgerError("held by another process; nothing was charged: try again")
 
     ledger = Ledger(1)
-    request = ledger._request(TENTH, "x", "", None)
+    asked = ledger._asked(TENTH, "x", "", None)
     with pytest.raises(LedgerError) as caught:
-        replace(ledger._book, database=Server()).charge(
-            ledger._seen, request, time.monotonic() + 60
-        )
+        replace(ledger._book, database=Server()).charge(ledger._seen, asked, time.monotonic() + 60)
     assert ("nothing was charged" in str(caught.value)) is not lost
     assert ("may or may not have been written" in str(caught.value)) is lost
 

@@ -16,7 +16,7 @@ from oracles.forks import CLEAN, FORK, answers
 from dpreg.errors import BudgetError, LedgerError
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.ledger import Ledger
-from dpreg.privacy.ledger.book import Witness
+from dpreg.privacy.ledger.book import Book, Watch
 from dpreg.privacy.ledger.handle import witness_at
 from dpreg.privacy.ledger.postgres import LostConnection
 from dpreg.privacy.ledger.sqlite import SqliteDatabase
@@ -59,7 +59,8 @@ def restore(backup, path):
 def last_seen(witness):
     """Return the last head that a witness saw, as text."""
     kept = witness_at(witness, SqliteDatabase("nothing.db"), False, 30.0)
-    return str(kept.seen(time.monotonic() + 30))
+    with kept.reading(time.monotonic() + 30) as run:
+        return str(Watch.of(run).seen)
 
 
 # Attacks
@@ -304,32 +305,33 @@ def test_many_processes_charge_the_cap_and_no_more(path, witness, processes):
 def test_charges_beside_a_reader_are_no_alarm(path, file, monkeypatch, looks):
     """Others charge before and after the reader asks the witness."""
     other = Ledger(5, path, witness=file)
-    reader, honest = Ledger.open(path, witness=file), Witness.seen
+    reader, honest = Ledger.open(path, witness=file), Book.heard
 
-    def seen(kept, deadline):
+    def heard(book, deadline):
         monkeypatch.undo()
         spend(other)
-        found = honest(kept, deadline)
+        found = honest(book, deadline)
         spend(other)
         return found
 
-    monkeypatch.setattr(Witness, "seen", seen)
+    monkeypatch.setattr(Book, "heard", heard)
     found = reader.verify() if looks == "verify" else Ledger.open(path, witness=file).verify()
     assert found.entries == 2
 
 
 def test_a_charge_while_another_opens_a_new_ledger_stays_witnessed(path, file, monkeypatch):
-    other, honest = Ledger(5, path, witness=file), Witness.introduce
+    other, honest = Ledger(5, path, witness=file), Book.introduce
 
-    def introduce(kept, head, deadline):
+    def introduce(book, deadline):
         monkeypatch.undo()
-        before = kept.seen(deadline)
         spend(other)
-        monkeypatch.setattr(Witness, "seen", lambda *_: before)
-        honest(kept, type(head)(0, "of another"), deadline)
+        monkeypatch.setattr(
+            Book, "heard", lambda *_: Watch(None, "", None)
+        )  # what was heard before
+        honest(book, deadline)
         monkeypatch.undo()
 
-    monkeypatch.setattr(Witness, "introduce", introduce)
+    monkeypatch.setattr(Book, "introduce", introduce)
     Ledger.open(path, witness=file)
     assert last_seen(file) == other.head
 

@@ -15,7 +15,8 @@ from dpreg.errors import ArgumentError
 from dpreg.privacy import seeded
 from dpreg.privacy.mechanisms import choice
 from dpreg.privacy.mechanisms.additive import laplace_noise
-from dpreg.privacy.mechanisms.choice import MECHANISMS, choose, effective_t, noise_scale
+from dpreg.privacy.mechanisms.choice import choose, effective_t, noise_scale
+from dpreg.privacy.protection import CHOICES
 
 ALPHA = 1e-6
 SCORES = np.array([7, 0, 3, 3, 12], dtype=np.int64)
@@ -34,7 +35,7 @@ def p_value(mechanism, scores, eps, score_range, rng=None, draws=2000, scale=Non
     return float(chi2.sf(((counts - expected) ** 2 / expected).sum(), scores.size - 1))
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", CHOICES)
 @pytest.mark.parametrize("seed", [None, 1])
 @pytest.mark.parametrize("shift", [0, 2**62, -(2**62)])
 def test_draws_follow_the_exact_law_wherever_the_scores_lie(mechanism, seed, shift):
@@ -42,14 +43,14 @@ def test_draws_follow_the_exact_law_wherever_the_scores_lie(mechanism, seed, shi
     assert p_value(mechanism, SCORES + shift, Fraction(1), 5, rng) > ALPHA
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", CHOICES)
 @pytest.mark.parametrize("seed", [None, 2])
 def test_equal_scores_and_ties(mechanism, seed):
     rng = None if seed is None else np.random.default_rng(seed)
     assert p_value(mechanism, np.zeros(4, dtype=np.int64), Fraction(2), 2, rng) > ALPHA
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", CHOICES)
 def test_mutant_half_the_noise_is_caught(mechanism, monkeypatch):
     honest = noise_scale(Fraction(1), 5, mechanism)
     monkeypatch.setattr(choice, "noise_scale", lambda eps, r, m: honest / 2)
@@ -69,7 +70,7 @@ def test_mutant_highest_wins_is_caught(mechanism, monkeypatch):
     assert p_value(mechanism, SCORES, Fraction(1), 5, scale=scale) < ALPHA
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", CHOICES)
 def test_all_neighbours_of_small_scores_stay_within_eps(mechanism):
     """Every change of range at most r from every small score vector: the exact log ratio."""
     r, eps = 2, Fraction(1)
@@ -90,7 +91,7 @@ def test_ties_go_to_the_lowest_index_whatever_the_scores(monkeypatch):
     assert choose(scores, eps=Fraction(1), score_range=2, mechanism="laplace") == 0
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", CHOICES)
 @given(
     st.fractions(min_value=Fraction(1, 10**4), max_value=50),
     st.integers(min_value=1, max_value=2**36),
@@ -111,7 +112,7 @@ def test_mutant_scale_rounded_to_nearest_is_caught():
     assert all(9 / Fraction(noise_scale(e, 9, "permute-and-flip")) <= e for e in eps)
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", CHOICES)
 def test_opendps_own_map_agrees_with_the_claim(mechanism):
     for eps in (Fraction(1, 10), Fraction(1, 3), Fraction(1), Fraction(7, 2)):
         scale = noise_scale(eps, 33_554_434, mechanism)
@@ -125,12 +126,12 @@ def test_opendps_own_map_agrees_with_the_claim(mechanism):
 
 def test_a_single_candidate_is_drawn():
     one = np.array([5], dtype=np.int64)
-    for mechanism, rng in product(MECHANISMS, (None, np.random.default_rng(0))):
+    for mechanism, rng in product(CHOICES, (None, np.random.default_rng(0))):
         arguments = {"eps": Fraction(1), "score_range": 3, "mechanism": mechanism, "rng": rng}
         assert choose(one, **arguments) == 0
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", CHOICES)
 def test_int64_extremes_neither_overflow_nor_confuse(mechanism):
     scores = np.array([2**63 - 1, -(2**63), 0], dtype=np.int64)
     for rng in (None, np.random.default_rng(0)):
@@ -175,11 +176,11 @@ def test_private_draws_never_touch_numpy(monkeypatch):
 
     for name in ("choose", "discrete_laplace"):
         monkeypatch.setattr(seeded, name, refuse)
-    for mechanism in MECHANISMS:
+    for mechanism in CHOICES:
         choose(SCORES, eps=Fraction(1), score_range=2, mechanism=mechanism)
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", CHOICES)
 @pytest.mark.parametrize("eps", [10**6, 10**30])  # of calls, and of studies
 def test_a_huge_eps_draws_the_least_score(mechanism, eps):
     scale = noise_scale(Fraction(eps), 9, mechanism)
