@@ -120,7 +120,8 @@ class Released(Settled, Printed):
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the JSON holds: plain mappings, lists, strings and numbers."""
-        return saved.encode(self)
+        head = (saved.VERSION, self.kind, self.claim.stamp, self.claim.sentence)
+        return dict(zip(saved.HEAD, head, strict=True)) | saved.fields_written(self)
 
     def to_json(self) -> str:
         """Return the result as JSON.

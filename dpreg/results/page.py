@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpreg.privacy.budget import decimal_string
 from dpreg.results import notes
 from dpreg.results import tables as views
 from dpreg.results.claim import PrivacyClaim
@@ -203,7 +202,7 @@ def _rows(result: Any, fit: Any) -> str:
 
 def _cost(claim: PrivacyClaim) -> Paragraph:
     """Say in a line what the release cost."""
-    eps, delta = decimal_string(claim.spent.eps), decimal_string(claim.spent.delta)
+    eps, delta = claim.spent.as_decimal()
     slack = "" if claim.spent.delta == 0 else f" and delta = {delta}"
     rows = "one row" if claim.contributions == 1 else f"up to {claim.contributions} rows"
     rows = "all rows" if claim.whole else rows

@@ -22,10 +22,11 @@ import numpy as np
 
 from dpreg.errors import ArgumentError, printable
 from dpreg.paths import write_text
-from dpreg.privacy.budget import Budget, decimal_string
+from dpreg.privacy.budget import Budget
 from dpreg.results import catalogue, notes, packaged, page
 from dpreg.results.base import Released
 from dpreg.results.selection import SelectionResults
+from dpreg.results.tables import fact
 from dpreg.sources.files import check_not_data
 
 _MOST_LINES: Final = 60
@@ -84,13 +85,7 @@ def _head(result: Released, title: str) -> str:
     when = "at a time that was not recorded"
     if record is not None:
         when = record.when.replace("T", " ").replace("+00:00", " UTC")
-    facts = {
-        "privacy loss, eps": decimal_string(claim.spent.eps),
-        "delta": decimal_string(claim.spent.delta),
-        "neighbouring tables": claim.neighbors,
-        "rows a person": "all" if claim.whole else str(claim.contributions),
-        "rows": "private" if result.nobs is None else f"{result.nobs:,}",
-    }
+    facts = {name: fact(of, result) for name, of in catalogue("report.toml")["facts"].items()}
     boxes = "".join(_said("fact", value=value, name=name) for name, value in facts.items())
     stamp = _said("stamp", stamp=claim.stamp) if claim.stamp else ""
     return _said("head", title=title, when=when, facts=Html(boxes), stamp=Html(stamp))

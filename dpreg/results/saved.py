@@ -332,12 +332,6 @@ def loads(text: str) -> dict[str, Any]:
     return payload
 
 
-def encode(result: Released) -> dict[str, Any]:
-    """Return the mapping that stands for a result."""
-    head = (VERSION, result.kind, result.claim.stamp, result.claim.sentence)
-    return dict(zip(HEAD, head, strict=True)) | fields_written(result)
-
-
 def decode(payload: object, kind: type[Released]) -> dict[str, Any]:
     """Return the constructor's arguments for a class of results, every field checked."""
     found = _read(dict, payload)

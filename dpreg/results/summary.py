@@ -102,14 +102,8 @@ _SIDES: Final = {"l": "left", "r": "right", "c": "center"}
 _PIECES: Final = re.compile(r"[\[(]?[^\s\[(:_]*[:_]?\s*")
 
 _LATEX: Final = {
+    **{mark: f"\\{mark}" for mark in "{}$&%#_"},
     "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "%": r"\%",
-    "#": r"\#",
-    "_": r"\_",
     "^": r"\textasciicircum{}",
     "~": r"\textasciitilde{}",
     "<": r"\textless{}",
