@@ -103,12 +103,13 @@ class Released(Settled, Printed):
     @property
     def remarks(self) -> tuple[str, ...]:
         """What the released numbers say of the result, printed with the notes."""
-        return notes.remarks(self)
+        return tuple(dict.fromkeys(note.text for note in notes.measured(self)))
 
     @property
     def trace(self) -> pd.DataFrame:
-        """Why standard errors are what they are: at, rule, value; a line for each rule."""
-        return notes.trace(self)
+        """Why standard errors are what they are: at, rule, value; NaN where a rule has none."""
+        frame = pd.DataFrame(list(notes.traced(self)), columns=["at", "rule", "value"])
+        return self.claim.marked(frame.astype({"value": float}))
 
     def summary(self, alpha: float = 0.05, *, full: bool = False) -> Summary:
         """Return the printable page; print it, or see its `as_html`, `as_latex`, `as_csv`.

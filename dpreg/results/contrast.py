@@ -210,15 +210,12 @@ class WaldTest:
     claim: PrivacyClaim
     distribution = "chi2"
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         """Say statistic, p-value and degrees of freedom in a line."""
-        stamp = f" {self.claim.stamp}" if self.claim.stamp else ""
-        return (
-            f"<Wald test (chi2): statistic={self.statistic:.6g}, p-value={self.pvalue:.6g}, "
-            f"df_constraints={self.df_constraints}>{stamp}"
+        return self.claim.titled(
+            f"Wald test (chi2): statistic={self.statistic:.6g}, p-value={self.pvalue:.6g}, "
+            f"df_constraints={self.df_constraints}"
         )
-
-    __repr__ = __str__
 
 
 class _Printed:
@@ -230,11 +227,9 @@ class _Printed:
         """Return the table that is printed."""
         raise NotImplementedError
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         frame = self.summary_frame()
         return "\n".join([frame.to_string(), *frame.attrs.values()])
-
-    __repr__ = __str__
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)

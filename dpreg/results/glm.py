@@ -125,8 +125,10 @@ class GLMResults(RegressionResults):
             linear = replace(linear, known=known)
         return linear, index
 
-    def _mean(self, eta: Floats) -> tuple[Floats, Floats]:
-        return inverse_link(self.link, eta)
+    def _mean(self, eta: Floats, which: str = "mean") -> tuple[Floats, Floats]:
+        if which == "mean":
+            return inverse_link(self.link, eta)
+        return RegressionResults._mean(self, eta)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -148,26 +150,20 @@ class GLMPrediction:
     index: pd.Index
     which: str
 
-    def _at(self, eta: Floats) -> tuple[Floats, Floats]:
-        """Return what is predicted at linear predictors, and its derivative."""
-        if self.which == "mean":
-            return self.linear.fit._mean(eta)
-        return eta, np.ones(eta.shape)
-
     @property
     def predicted(self) -> Floats:
         """Means, or linear predictors (m,)."""
-        return self._at(self.linear.effect)[0]
+        return self.linear.fit._mean(self.linear.effect, self.which)[0]
 
     @property
     def se(self) -> Floats:
         """Standard errors (m,): of means by the delta method."""
-        _, slope = self._at(self.linear.effect)
+        _, slope = self.linear.fit._mean(self.linear.effect, self.which)
         return self.linear.sd * np.abs(slope)
 
     def conf_int(self, alpha: float = 0.05) -> Floats:
         """Return intervals (m, 2)."""
-        return self._at(self.linear.conf_int(alpha))[0]
+        return self.linear.fit._mean(self.linear.conf_int(alpha), self.which)[0]
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return predictions, standard errors and limits, indexed as the table."""

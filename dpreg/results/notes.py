@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pandas as pd
 
 from dpreg.arrays import Floats
 from dpreg.columns import Boolean, Categorical, Numeric
@@ -95,7 +94,7 @@ def _told(result: Any, fit: Any, alpha: float) -> Told:
     if chosen:
         yield from at("draws", result)
         yield from () if fit is None else at("errors", fit, nested=True)
-    yield from _measured(result)
+    yield from measured(result)
     yield from at(place, result, alpha=alpha)
     if result.kind == "classic" and result.lower is None and result.blocks is not None:
         yield _note("interval-of-blocks", degrees=max(result.blocks - 1, 1))
@@ -105,7 +104,7 @@ def _told(result: Any, fit: Any, alpha: float) -> Told:
     yield from () if fit is None else at("last", fit)
 
 
-def _measured(result: Any) -> Told:
+def measured(result: Any) -> Told:
     """Say what the released numbers tell."""
     if hasattr(result, "selected"):
         yield from _of_choice(result)
@@ -179,11 +178,6 @@ def has_errors(fit: RegressionResults) -> bool:
 def is_picture(result: Any) -> bool:
     """Whether a histogram has too many bins for a table."""
     return result.kind == "histogram" and len(result.labels) > _MANY_BINS and not result.groups
-
-
-def remarks(result: Any) -> tuple[str, ...]:
-    """Return what the released numbers say of a result."""
-    return tuple(dict.fromkeys(note.text for note in _measured(result)))
 
 
 def fitted(result: Any) -> Any:
@@ -337,14 +331,8 @@ _TRACE: Final = catalogue("trace.toml")
 Line = tuple[str, str, Any]
 
 
-def trace(result: Any) -> pd.DataFrame:
-    """Return a line for each rule: what it is at, the rule, and its number; NaN where none is."""
-    frame = pd.DataFrame(list(_lines(result)), columns=["at", "rule", "value"])
-    told: pd.DataFrame = result.claim.marked(frame.astype({"value": float}))
-    return told
-
-
-def _lines(result: Any) -> Iterator[Line]:
+def traced(result: Any) -> Iterator[Line]:
+    """Give a line for each rule of a trace: what it is at, the rule, and its number, or NaN."""
     claim, fit = result.claim, fitted(result)
     for spend in claim.spends:
         yield spend.step, f"eps of {spend.mechanism} noise", spend.budget.eps

@@ -85,13 +85,10 @@ def _paper(result: Any, alpha: float) -> Iterable[Block]:
         yield from views.terms(result, full=False)
     else:
         yield views.paper(result, alpha)
-    n = "private" if result.nobs is None else f"{result.nobs:,}"
     eps, delta = result.claim.spent.as_decimal()
-    told = (
-        f"n = {n}; eps = {eps} and delta = {delta} under {result.neighbors}. Standard errors and "
-        "intervals hold sampling error and privacy noise."
-    )
-    yield Paragraph("Note", told)
+    cost = f"n = {views.fact('n', result)}; eps = {eps} and delta = {delta}"
+    held = "Standard errors and intervals hold sampling error and privacy noise."
+    yield Paragraph("Note", f"{cost} under {result.neighbors}. {held}")
 
 
 def _tables(result: Any, alpha: float, *, full: bool, ratios: bool) -> Iterable[Block]:

@@ -573,17 +573,16 @@ class RegressionResults(WithErrors, OfFormula):
         rows = self._rows(exog)
         return self.combinations(rows.to_numpy(dtype=np.float64)), rows.index
 
-    def _mean(self, eta: Floats) -> tuple[Floats, Floats]:
-        """Return means at linear predictors, and their derivatives."""
-        return eta, np.ones(len(eta))
+    def _mean(self, eta: Floats, which: str = "mean") -> tuple[Floats, Floats]:
+        """Return what is predicted at linear predictors, and its derivative."""
+        return eta, np.ones(eta.shape)
 
     def _predicted(self, exog: pd.DataFrame | None, which: str = "mean") -> pd.Series:
         """Return means or linear predictors: they need coefficients that were not chosen, too."""
         if self.among is not None:
             raise NotReleased(f"predict is not released: {notes.worded('no-predictions')}")
         linear, index = self._linear(exog)
-        values = self._mean(linear.effect)[0] if which == "mean" else linear.effect
-        return self.claim.marked(pd.Series(values, index=index))
+        return self.claim.marked(pd.Series(self._mean(linear.effect, which)[0], index=index))
 
     def _means(self, exog: pd.DataFrame) -> tuple[Floats, Floats]:
         """Return the means of rows, and their derivatives by the coefficients."""

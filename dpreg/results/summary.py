@@ -194,10 +194,8 @@ class Summary:
         csv.writer(text, lineterminator="\n").writerows(plain)
         return text.getvalue()
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return self.as_text()
-
-    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return self.as_html()
