@@ -511,7 +511,8 @@ class RegressionResults(WithErrors, OfFormula):
                 if (slope := ((X1 - X0) / np.reshape(width, (-1, 1))).mean(axis=0)).any():
                     effects[label] = float(((m1 - m0) / width).mean())
                     slopes.append(slope)
-        effect, found = np.array(list(effects.values())), self.combinations(np.array(slopes))
+        effect = np.array(list(effects.values()))
+        found = self.combinations(np.reshape(slopes, (-1, len(self.exog_names))))
         found = replace(found, known=effect - found.effect)
         parts = [effect, found.sd, found.pvalue, found.conf_int(alpha)]
         heads = ["dy/dx", "std err", "P>|z|", f"[{alpha / 2:g}", f"{1 - alpha / 2:g}]"]
