@@ -37,7 +37,7 @@ from dpreg.request import (
     declared,
     settle_budget,
 )
-from dpreg.results.claim import LedgerPosition, PrivacyClaim, ReleaseRecord, minute
+from dpreg.results.claim import LedgerPosition, PrivacyClaim, ReleaseRecord
 from dpreg.results.notes import worded
 from dpreg.results.regression import RegressionResults
 from dpreg.running import restore_interrupts
@@ -105,7 +105,7 @@ def record_of(
 ) -> ReleaseRecord:
     """Write down a call by its public arguments, and where its last charge stands.
 
-    Its time is that of the charge, or of the start without one.
+    Its time is that of the charge, or of the start without one, cut to the minute.
     """
     when, position = started, None
     if receipt:
@@ -121,9 +121,8 @@ def record_of(
             spent_eps=decimal_string(spent.eps),
             spent_delta=decimal_string(spent.delta),
         )
-    return ReleaseRecord(
-        call=call, when=minute(when), arguments=public_arguments(told), ledger=position
-    )
+    minute = when.astimezone(UTC).isoformat(timespec="minutes")
+    return ReleaseRecord(call=call, when=minute, arguments=public_arguments(told), ledger=position)
 
 
 def public_arguments(told: Mapping[str, Any]) -> dict[str, Any]:

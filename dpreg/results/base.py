@@ -103,12 +103,13 @@ class Released(Settled, Printed):
     @property
     def remarks(self) -> tuple[str, ...]:
         """What the released numbers say of the result, printed with the notes."""
-        return notes.remarks(self)
+        return tuple(dict.fromkeys(note.text for note in notes.measured(self)))
 
     @property
     def trace(self) -> pd.DataFrame:
-        """Why standard errors are what they are: at, rule, value; a line for each rule."""
-        return notes.trace(self)
+        """Why standard errors are what they are: at, rule, value; NaN where a rule has none."""
+        frame = pd.DataFrame(list(notes.traced(self)), columns=["at", "rule", "value"])
+        return self.claim.marked(frame.astype({"value": float}))
 
     def summary(self, alpha: float = 0.05, *, full: bool = False) -> Summary:
         """Return the printable page; print it, or see its `as_html`, `as_latex`, `as_csv`.
@@ -120,7 +121,8 @@ class Released(Settled, Printed):
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the JSON holds: plain mappings, lists, strings and numbers."""
-        return saved.encode(self)
+        head = (saved.VERSION, self.kind, self.claim.stamp, self.claim.sentence)
+        return dict(zip(saved.HEAD, head, strict=True)) | saved.fields_written(self)
 
     def to_json(self) -> str:
         """Return the result as JSON.

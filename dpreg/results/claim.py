@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from fractions import Fraction
 from functools import cache, partial
 from importlib import metadata
@@ -147,11 +147,6 @@ _LIBRARIES: Final = ("dpreg", "opendp", "python-flint", "numpy", "scipy")
 def versions() -> Mapping[str, str]:
     """Return the versions of dpreg and of the libraries that noise and arithmetic come from."""
     return {name: metadata.version(name) for name in _LIBRARIES}
-
-
-def minute(when: datetime) -> str:
-    """Write a time in UTC, cut to the minute, as records tell it."""
-    return when.astimezone(UTC).isoformat(timespec="minutes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,15 +35,15 @@ from dpreg.errors import ArgumentError, shown
 from dpreg.estimation import inference as drawn
 from dpreg.results import inference, tables
 from dpreg.results.claim import PrivacyClaim
-from dpreg.results.summary import Summary
+from dpreg.results.summary import Printed, Summary
 
 if TYPE_CHECKING:
     from dpreg.results.regression import RegressionResults
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Combinations:
-    """m combinations r'beta of a fit's p coefficients, with the law of their errors.
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Contrast(Printed):
+    """Linear combinations R beta + c of a fit's p coefficients, tested against q.
 
     Where the fit has draws, intervals and p-values follow `dpreg.estimation.inference`; under
     matrix-Laplace noise errors have the law of `dpreg.results.inference`, and not the normal one.
@@ -51,73 +51,29 @@ class Combinations:
     Attributes
     ----------
     rows : (m, p) array
+        R.
     fit : RegressionResults
+    target : (m,) array
+        q.
+    known : (m,) array
+        c: offsets of predictors; 0 in tests of constraints.
     """
 
     rows: Floats
     fit: RegressionResults
-
-    def estimates(self) -> Floats:
-        """Return r'beta (m,)."""
-        return inference.combined(self.rows, self.fit.coefficients)
-
-    def errors(self) -> Floats:
-        """Return standard errors (m,)."""
-        return inference.root(inference.variances(self.fit.covariance, self.rows))
-
-    @np.errstate(over="ignore", invalid="ignore")
-    def intervals(self, alpha: float) -> Floats:
-        """Return intervals (m, 2) of level 1 - alpha."""
-        estimates, draws = self.estimates(), self.fit.interval_draws
-        if draws is not None:
-            return inference.drawn_intervals(estimates, draws, self.rows, alpha)
-        half = inference.quantiles(*self._parts(), self.fit.noise_degrees, inference.level(alpha))
-        return np.column_stack([estimates - half, estimates + half])
-
-    @np.errstate(over="ignore", invalid="ignore")
-    def pvalues(self, target: Floats) -> Floats:
-        """Return two-sided p-values (m,) of r'beta = target, from the law of `intervals`."""
-        estimates, draws = self.estimates(), self.fit.interval_draws
-        if draws is not None:
-            return drawn.pvalues(estimates, draws @ self.rows.T, target)
-        return inference.pvalues(estimates - target, *self._parts(), self.fit.noise_degrees)
-
-    @np.errstate(over="ignore", invalid="ignore")
-    def _parts(self) -> tuple[Floats, Floats]:
-        """Return the variances (m,) that are normal and that are mixed."""
-        whole, privacy = np.square(self.errors()), self.fit.privacy_covariance
-        if privacy is None or self.fit.noise_degrees is None:
-            return whole, np.zeros(len(whole))
-        noise = inference.variances(privacy, self.rows)
-        return whole - noise, noise
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Contrast:
-    """Tests of linear constraints R beta = q, against the law of the estimates' errors.
-
-    Attributes
-    ----------
-    combinations : Combinations
-    target : (m,) array
-        q.
-    claim : PrivacyClaim
-    """
-
-    combinations: Combinations
     target: Floats
-    claim: PrivacyClaim
+    known: Floats
     distribution = "norm"
 
     @property
     def effect(self) -> Floats:
-        """R beta (m,)."""
-        return self.combinations.estimates()
+        """R beta + c (m,)."""
+        return self._linear() + self.known
 
     @property
     def sd(self) -> Floats:
         """Standard errors of R beta (m,)."""
-        return self.combinations.errors()
+        return inference.root(inference.variances(self.fit.covariance, self.rows))
 
     @property
     def statistic(self) -> Floats:
@@ -128,13 +84,37 @@ class Contrast:
     """The same as `statistic`; statsmodels has both names."""
 
     @property
+    @np.errstate(over="ignore", invalid="ignore")
     def pvalue(self) -> Floats:
-        """Two-sided p-values (m,)."""
-        return self.combinations.pvalues(self.target)
+        """Two-sided p-values (m,), from the law of `conf_int`."""
+        linear, target, draws = self._linear(), self.target - self.known, self.fit.interval_draws
+        if draws is not None:
+            return drawn.pvalues(linear, draws @ self.rows.T, target)
+        return inference.pvalues(linear - target, *self._variances(), self.fit.noise_degrees)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def conf_int(self, alpha: float = 0.05) -> Floats:
-        """Return intervals of R beta (m, 2)."""
-        return self.combinations.intervals(alpha)
+        """Return intervals of R beta + c (m, 2), of level 1 - alpha."""
+        level, linear, draws = inference.level(alpha), self._linear(), self.fit.interval_draws
+        if draws is not None:
+            limits = inference.drawn_intervals(linear, draws, self.rows, level)
+        else:
+            half = inference.quantiles(*self._variances(), self.fit.noise_degrees, level)
+            limits = np.column_stack([linear - half, linear + half])
+        return limits + self.known[:, None]
+
+    def _linear(self) -> Floats:
+        """Return R beta (m,)."""
+        return inference.combined(self.rows, self.fit.coefficients)
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _variances(self) -> tuple[Floats, Floats]:
+        """Return the variances (m,) that are normal and that are mixed."""
+        whole, privacy = np.square(self.sd), self.fit.privacy_covariance
+        if privacy is None or self.fit.noise_degrees is None:
+            return whole, np.zeros(len(whole))
+        noise = inference.variances(privacy, self.rows)
+        return whole - noise, noise
 
     def summary_frame(
         self, alpha: float = 0.05, *, xname: Sequence[str] | None = None
@@ -146,17 +126,14 @@ class Contrast:
         heads = ["coef", "std err", "z", "P>|z|", "Conf. Int. Low", "Conf. Int. Upp."]
         parts = [self.effect, self.sd, self.statistic, self.pvalue, self.conf_int(alpha)]
         names = list(xname) if xname else [f"c{i}" for i in range(len(self.target))]
-        return self.claim.marked(pd.DataFrame(np.column_stack(parts), names, heads))
+        return self.fit.claim.marked(pd.DataFrame(np.column_stack(parts), names, heads))
 
     def summary(self, alpha: float = 0.05) -> Summary:
         """Return the printable table."""
         table = tables.contrast(self, inference.level(alpha))
-        return Summary("Test for constraints", self.claim.stamp, (table,))
+        return Summary("Test for constraints", self.fit.claim.stamp, (table,))
 
-    def __str__(self) -> str:
-        return self.summary().as_text()
-
-    __repr__ = __str__
+    __repr__ = Printed.__str__
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -165,29 +142,30 @@ class Prediction:
 
     Attributes
     ----------
-    combinations : Combinations
+    means : Contrast
         A row for each row of the table; NaN where it lacks a value.
     index : pandas.Index
         Of the table.
-    scale : float
-        The residual variance; NaN where none was released.
-    claim : PrivacyClaim
     """
 
-    combinations: Combinations
+    means: Contrast
     index: pd.Index
-    scale: float
-    claim: PrivacyClaim
 
     @property
     def predicted_mean(self) -> Floats:
         """Predicted means (m,)."""
-        return self.combinations.estimates()
+        return self.means.effect
 
     @property
     def se_mean(self) -> Floats:
         """Standard errors of the means (m,): sampling error and privacy noise together."""
-        return self.combinations.errors()
+        return self.means.sd
+
+    @property
+    def scale(self) -> float:
+        """The residual variance; NaN where none was released."""
+        variance = self.means.fit.error_variance
+        return float("nan") if variance is None else variance
 
     @property
     def se_obs(self) -> Floats:
@@ -196,7 +174,7 @@ class Prediction:
 
     def conf_int(self, obs: bool = False, alpha: float = 0.05) -> Floats:
         """Return intervals (m, 2) of the means, or with `obs` of new observations."""
-        limits = self.combinations.intervals(alpha)
+        limits = self.means.conf_int(alpha)
         if not obs:
             return limits
         return inference.observation_intervals(self.predicted_mean, limits, self.scale, alpha)
@@ -207,11 +185,11 @@ class Prediction:
         limits = [f"{of}_ci_{end}" for of in ("mean", "obs") for end in ("lower", "upper")]
         heads = ["mean", "mean_se", *limits]
         table = np.column_stack([self.predicted_mean, self.se_mean, *ends])
-        return self.claim.marked(pd.DataFrame(table, self.index, heads))
+        return self.means.fit.claim.marked(pd.DataFrame(table, self.index, heads))
 
     def __repr__(self) -> str:
         """Name what it is; the rows of the table and what is predicted for them stay out."""
-        return self.claim.titled("Prediction of means: see summary_frame()")
+        return self.means.fit.claim.titled("Prediction of means: see summary_frame()")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -232,15 +210,12 @@ class WaldTest:
     claim: PrivacyClaim
     distribution = "chi2"
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         """Say statistic, p-value and degrees of freedom in a line."""
-        stamp = f" {self.claim.stamp}" if self.claim.stamp else ""
-        return (
-            f"<Wald test (chi2): statistic={self.statistic:.6g}, p-value={self.pvalue:.6g}, "
-            f"df_constraints={self.df_constraints}>{stamp}"
+        return self.claim.titled(
+            f"Wald test (chi2): statistic={self.statistic:.6g}, p-value={self.pvalue:.6g}, "
+            f"df_constraints={self.df_constraints}"
         )
-
-    __repr__ = __str__
 
 
 class _Printed:
@@ -252,11 +227,9 @@ class _Printed:
         """Return the table that is printed."""
         raise NotImplementedError
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         frame = self.summary_frame()
         return "\n".join([frame.to_string(), *frame.attrs.values()])
-
-    __repr__ = __str__
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -300,25 +273,27 @@ class PairwiseTests(_Printed):
         return self.result_frame
 
 
-def wald(combinations: Combinations, target: Floats) -> tuple[float, float, int]:
-    """Return statistic, p-value and rank of a joint test; NaN where the release allows none."""
-    rows, fit = combinations.rows, combinations.fit
+def wald(contrast: Contrast) -> WaldTest:
+    """Test all constraints jointly; statistic and p-value are NaN where the release allows none."""
+    rows, fit = contrast.rows, contrast.fit
     rank = int(np.linalg.matrix_rank(rows))
     covariance = rows @ inference.known(fit.covariance) @ rows.T
-    away = combinations.estimates() - target
-    finite = [np.isfinite(each).all() for each in (covariance, away, combinations.errors())]
+    away = contrast.effect - contrast.target
+    finite = [np.isfinite(each).all() for each in (covariance, away, contrast.sd)]
     if not all(finite):
-        return float("nan"), float("nan"), rank
+        return WaldTest(float("nan"), float("nan"), rank, fit.claim)
     inverse = np.linalg.pinv(covariance, hermitian=True)
     statistic = float(away @ inverse @ away)
     if len(rows) == 1:
-        return statistic, float(combinations.pvalues(target)[0]), rank
-    if fit.interval_draws is not None:
-        apart = fit.interval_draws @ rows.T - combinations.estimates()
+        pvalue = contrast.pvalue[0]
+    elif fit.interval_draws is not None:
+        apart = fit.interval_draws @ rows.T - contrast.effect
         farther = np.einsum("bi,ij,bj->b", apart, inverse, apart) >= statistic
-        return statistic, float((1 + farther.sum()) / (1 + len(farther))), rank
-    wider = np.maximum(inference.mixing(fit.noise_degrees), 1.0)
-    return statistic, float(chdtrc(rank, np.maximum(statistic, 0.0) / wider).mean()), rank
+        pvalue = (1 + farther.sum()) / (1 + len(farther))
+    else:
+        wider = np.maximum(inference.mixing(fit.noise_degrees), 1.0)
+        pvalue = chdtrc(rank, np.maximum(statistic, 0.0) / wider).mean()
+    return WaldTest(statistic, float(pvalue), rank, fit.claim)
 
 
 def pairwise(

@@ -6,20 +6,18 @@ Tested in `tests/api/test_glm.py`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 import numpy as np
 import pandas as pd
 
 from dpreg.arrays import Floats
-from dpreg.looks.families import exp
+from dpreg.looks.families import exp, family_of
 from dpreg.request import choice
 from dpreg.results.base import withholding
-from dpreg.results.claim import PrivacyClaim
-from dpreg.results.contrast import Combinations
+from dpreg.results.contrast import Contrast
 from dpreg.results.regression import RegressionResults
-from dpreg.results.tables import RATIOS
 
 LINKS: Final = ("logit", "log")
 
@@ -112,25 +110,25 @@ class GLMResults(RegressionResults):
     ) -> GLMPrediction:
         """Return predictions with standard errors; see `GLMPrediction.summary_frame`."""
         self._together("get_prediction")
-        rows, known = self._predictors(exog)
-        combinations = self.combinations(rows.to_numpy(dtype=np.float64))
-        which = choice(which, "which", WHICH)
-        return GLMPrediction(combinations, known, rows.index, self.link, which, self.claim)
+        return GLMPrediction(*self._linear(exog), choice(which, "which", WHICH))
 
     def ratios(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return exp of the coefficients with intervals: odds ratios, or ratios of rates."""
         table = np.column_stack([self.params.to_numpy(), self.conf_int(alpha).to_numpy()])
         with np.errstate(over="ignore"):
-            return self._frame(np.exp(table), [RATIOS[self.link], 0, 1])
+            return self._frame(np.exp(table), [family_of(self.family, 1.0).ratio, 0, 1])
 
-    def _predictors(self, exog: pd.DataFrame | None) -> tuple[pd.DataFrame, Floats]:
-        rows, known = RegressionResults._predictors(self, exog)
+    def _linear(self, exog: pd.DataFrame | None) -> tuple[Contrast, pd.Index]:
+        linear, index = RegressionResults._linear(self, exog)
         if self.offset is not None:
             known = self._rows(exog, (self.offset,)).to_numpy(dtype=np.float64)[:, 0]
-        return rows, known
+            linear = replace(linear, known=known)
+        return linear, index
 
-    def _mean(self, eta: Floats) -> tuple[Floats, Floats]:
-        return inverse_link(self.link, eta)
+    def _mean(self, eta: Floats, which: str = "mean") -> tuple[Floats, Floats]:
+        if which == "mean":
+            return inverse_link(self.link, eta)
+        return RegressionResults._mean(self, eta)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -141,50 +139,39 @@ class GLMPrediction:
 
     Attributes
     ----------
-    combinations : Combinations
+    linear : Contrast
         A row for each row of the table; NaN where it lacks a value.
-    known : (m,) array
-        What the offset adds to the linear predictor.
     index : pandas.Index
         Of the table.
-    link : {"logit", "log"}
     which : {"mean", "linear"}
-    claim : PrivacyClaim
     """
 
-    combinations: Combinations
-    known: Floats
+    linear: Contrast
     index: pd.Index
-    link: str
     which: str
-    claim: PrivacyClaim
-
-    def _at(self, eta: Floats) -> tuple[Floats, Floats]:
-        """Return what is predicted at linear predictors, and its derivative."""
-        return inverse_link(self.link, eta) if self.which == "mean" else (eta, np.ones(eta.shape))
 
     @property
     def predicted(self) -> Floats:
         """Means, or linear predictors (m,)."""
-        return self._at(self.combinations.estimates() + self.known)[0]
+        return self.linear.fit._mean(self.linear.effect, self.which)[0]
 
     @property
     def se(self) -> Floats:
         """Standard errors (m,): of means by the delta method."""
-        _, slope = self._at(self.combinations.estimates() + self.known)
-        return self.combinations.errors() * np.abs(slope)
+        _, slope = self.linear.fit._mean(self.linear.effect, self.which)
+        return self.linear.sd * np.abs(slope)
 
     def conf_int(self, alpha: float = 0.05) -> Floats:
         """Return intervals (m, 2)."""
-        return self._at(self.combinations.intervals(alpha) + self.known[:, None])[0]
+        return self.linear.fit._mean(self.linear.conf_int(alpha), self.which)[0]
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return predictions, standard errors and limits, indexed as the table."""
         name, ends = ("mean", "mean_ci") if self.which == "mean" else ("linpred", "ci")
         heads = [name, f"{name}_se", f"{ends}_lower", f"{ends}_upper"]
         table = np.column_stack([self.predicted, self.se, self.conf_int(alpha)])
-        return self.claim.marked(pd.DataFrame(table, self.index, heads))
+        return self.linear.fit.claim.marked(pd.DataFrame(table, self.index, heads))
 
     def __repr__(self) -> str:
         """Name what it is; the rows of the table and what is predicted for them stay out."""
-        return self.claim.titled("Prediction: see summary_frame()")
+        return self.linear.fit.claim.titled("Prediction: see summary_frame()")

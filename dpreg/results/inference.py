@@ -156,13 +156,6 @@ def observation_intervals(mean: Floats, limits: Floats, scale: float, alpha: flo
     return np.column_stack([mean - below, mean + above])
 
 
-def binomial_errors(shares: Floats, draws: int) -> Floats:
-    """Return sqrt(f (1 - f) / K), the standard error of a share f of K draws; NaN for one draw."""
-    if draws < 2:
-        return np.full(len(shares), np.nan)
-    return np.asarray(np.sqrt(shares * (1 - shares) / draws), dtype=np.float64)
-
-
 _NODES: Final = 256
 """Midpoints: at nu = 5 a p-value of .05 is off by a part in a thousand, one of 1e-4 by a tenth."""
 _HALVINGS: Final = 60

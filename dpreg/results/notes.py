@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pandas as pd
 
 from dpreg.arrays import Floats
 from dpreg.columns import Boolean, Categorical, Numeric
@@ -48,6 +47,9 @@ _RADIUS_USED: Final = 0.9
 """Share of the radius from which on it may have bound the selection."""
 _MANY_BINS: Final = 20  # by definition
 """A histogram of more bins is printed as a picture; `conf_int` has its intervals."""
+
+_FIELDS: Final = ("ridged", "conditional", "among", "stabilities", "looks", "blocks")
+"""Fields whose names are words where they hold something."""
 
 Told = Iterator["Note"]
 _NOTES: Final = catalogue("notes.toml")
@@ -80,32 +82,34 @@ def _stored(text: str) -> Note:
 
 def of(result: Any, alpha: float = 0.05) -> list[Note]:
     """Return all notes on a result, in the order of its page; none stands twice."""
-    fit = fitted(result)
-    told = [*_told(result, fit, alpha), *map(_stored, result.notes)]
-    told += [] if fit is None else map(_stored, fit.notes)
-    told += [_note("steps", steps=text) for text in steps(result.claim)]
-    told += [] if fit is None else at("last", fit)
     found: dict[str, Note] = {}
-    for note in told:
+    for note in _told(result, fitted(result), alpha):
         found.setdefault(note.text, note)
     return list(found.values())
 
 
 def _told(result: Any, fit: Any, alpha: float) -> Told:
-    if hasattr(result, "selected"):
+    chosen = hasattr(result, "selected")
+    place = "rule" if chosen else "estimates" if fit is None else "errors"
+    if chosen:
         yield from at("draws", result)
         yield from () if fit is None else at("errors", fit, nested=True)
+    yield from measured(result)
+    yield from at(place, result, alpha=alpha)
+    if result.kind == "classic" and result.lower is None and result.blocks is not None:
+        yield _note("interval-of-blocks", degrees=max(result.blocks - 1, 1))
+    yield from map(_stored, result.notes)
+    yield from () if fit is None else map(_stored, fit.notes)
+    yield from (_note("steps", steps=text) for text in steps(result.claim))
+    yield from () if fit is None else at("last", fit)
+
+
+def measured(result: Any) -> Told:
+    """Say what the released numbers tell."""
+    if hasattr(result, "selected"):
         yield from _of_choice(result)
-        yield from _of_fit(result, fit)
-        yield from at("rule", result)
-    elif fit is not None:
-        yield from _of_fit(result, fit)
-        yield from at("errors", fit)
-    else:
-        yield from _of_estimates(result)
-        yield from at("estimates", result, alpha=alpha)
-        if result.kind == "classic" and result.lower is None and result.blocks is not None:
-            yield _note("interval-of-blocks", degrees=max(result.blocks - 1, 1))
+    yield from _of_fit(result, fitted(result))
+    yield from _of_estimates(result)
 
 
 def words(result: Any, *, nested: bool = False, alpha: float = 0.05) -> frozenset[str]:
@@ -113,38 +117,32 @@ def words(result: Any, *, nested: bool = False, alpha: float = 0.05) -> frozense
 
     The catalogue's conditions are made of these words: the kind of a result and what follows here.
     """
+    told: dict[str, Any] = {name: getattr(result, name, None) for name in _FIELDS}
     if result.kind == "histogram":
-        return frozenset(["histogram", *["picture"] * is_picture(result)])
-    if result.kind == "classic":
-        told = {
+        told["picture"] = is_picture(result)
+    elif result.kind == "classic":
+        told |= {
             "released": result.lower is not None,
             "same-level": alpha == result.alpha,
-            "blocks": result.blocks is not None,
             "ones": result.share_rows is not None,
         }
     elif hasattr(result, "selected"):
-        told = {
+        told |= {
             "draws": result.draws > 1,
             "rule": result.false_inclusions is not None,
-            "groups": bool(result.alternatives),
-            "stabilities": bool(result.stabilities),
+            "groups": result.alternatives,
             "by-looks": result.by_looks,
-            "looks": bool(result.looks),
         }
     else:
-        told = {
+        told |= {
             "errors": has_errors(result),
             "adaptive": result.method == "adaptive",
             "old": result.method == "staged",  # the looks of dpreg 0.2
             result.fit: True,
             result.interval_method: True,
             "mixed": result.noise_degrees is not None,
-            "ridged": result.ridged,
-            "conditional": bool(result.conditional),
-            "among": bool(result.among),
             "person": result.claim.person is not None,
             "nested": nested,
-            "looks": bool(result.looks),
             "stretched": any(look.stretch > 1 for look in result.looks[-1:]),
             "alone": any(look.mechanism == OBJECTIVE for look in result.looks[-1:]),
         }
@@ -153,23 +151,18 @@ def words(result: Any, *, nested: bool = False, alpha: float = 0.05) -> frozense
 
 def at(place: str, result: Any, *, nested: bool = False, alpha: float = 0.05) -> list[Note]:
     """Return the catalogue's notes of a place whose conditions hold of a result."""
-    return _at(place, result, words(result, nested=nested, alpha=alpha))
+    holds, found = words(result, nested=nested, alpha=alpha), []
+    for name, entry in _NOTES.items():
+        if place in entry.get("at", ()) and any(_meets(each, holds) for each in entry["when"]):
+            parts = {part: line(part, result, nested=nested) for part in entry.get("parts", ())}
+            text = entry["text"].format(result, **parts)
+            found.append(Note(name, entry.get("severe", False), text))
+    return found
 
 
 def line(place: str, result: Any, *, nested: bool = False) -> str:
     """Return what stands at a place as one text."""
     return "".join(note.text for note in at(place, result, nested=nested))
-
-
-def _at(place: str, result: Any, holds: frozenset[str]) -> list[Note]:
-    found = []
-    for name, entry in _NOTES.items():
-        if place in entry.get("at", ()) and any(_meets(each, holds) for each in entry["when"]):
-            inner = {part: _at(part, result, holds) for part in entry.get("parts", ())}
-            parts = {part: "".join(note.text for note in own) for part, own in inner.items()}
-            text = entry["text"].format(result, **parts)
-            found.append(Note(name, entry.get("severe", False), text))
-    return found
 
 
 def _meets(condition: str, holds: frozenset[str]) -> bool:
@@ -185,13 +178,6 @@ def has_errors(fit: RegressionResults) -> bool:
 def is_picture(result: Any) -> bool:
     """Whether a histogram has too many bins for a table."""
     return result.kind == "histogram" and len(result.labels) > _MANY_BINS and not result.groups
-
-
-def remarks(result: Any) -> tuple[str, ...]:
-    """Return what the released numbers say of a result."""
-    choice = _of_choice(result) if hasattr(result, "selected") else ()
-    told = (*choice, *_of_fit(result, fitted(result)), *_of_estimates(result))
-    return tuple(dict.fromkeys(note.text for note in told))
 
 
 def fitted(result: Any) -> Any:
@@ -345,14 +331,8 @@ _TRACE: Final = catalogue("trace.toml")
 Line = tuple[str, str, Any]
 
 
-def trace(result: Any) -> pd.DataFrame:
-    """Return a line for each rule: what it is at, the rule, and its number; NaN where none is."""
-    frame = pd.DataFrame(list(_lines(result)), columns=["at", "rule", "value"])
-    told: pd.DataFrame = result.claim.marked(frame.astype({"value": float}))
-    return told
-
-
-def _lines(result: Any) -> Iterator[Line]:
+def traced(result: Any) -> Iterator[Line]:
+    """Give a line for each rule of a trace: what it is at, the rule, and its number, or NaN."""
     claim, fit = result.claim, fitted(result)
     for spend in claim.spends:
         yield spend.step, f"eps of {spend.mechanism} noise", spend.budget.eps

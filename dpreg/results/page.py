@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpreg.privacy.budget import decimal_string
 from dpreg.results import notes
 from dpreg.results import tables as views
 from dpreg.results.claim import PrivacyClaim
@@ -86,13 +85,10 @@ def _paper(result: Any, alpha: float) -> Iterable[Block]:
         yield from views.terms(result, full=False)
     else:
         yield views.paper(result, alpha)
-    n = "private" if result.nobs is None else f"{result.nobs:,}"
     eps, delta = result.claim.spent.as_decimal()
-    told = (
-        f"n = {n}; eps = {eps} and delta = {delta} under {result.neighbors}. Standard errors and "
-        "intervals hold sampling error and privacy noise."
-    )
-    yield Paragraph("Note", told)
+    cost = f"n = {views.fact('n', result)}; eps = {eps} and delta = {delta}"
+    held = "Standard errors and intervals hold sampling error and privacy noise."
+    yield Paragraph("Note", f"{cost} under {result.neighbors}. {held}")
 
 
 def _tables(result: Any, alpha: float, *, full: bool, ratios: bool) -> Iterable[Block]:
@@ -203,7 +199,7 @@ def _rows(result: Any, fit: Any) -> str:
 
 def _cost(claim: PrivacyClaim) -> Paragraph:
     """Say in a line what the release cost."""
-    eps, delta = decimal_string(claim.spent.eps), decimal_string(claim.spent.delta)
+    eps, delta = claim.spent.as_decimal()
     slack = "" if claim.spent.delta == 0 else f" and delta = {delta}"
     rows = "one row" if claim.contributions == 1 else f"up to {claim.contributions} rows"
     rows = "all rows" if claim.whole else rows

@@ -66,7 +66,7 @@ def frequencies(result: SelectionResults, ax: Axes | None = None) -> Axes:
     chosen, open_ = (drawn.index.isin(names) for names in (result.selected, grouped))
     axes.hlines(places, 0, values, color=_PALE, linewidth=1.2)
     if result.draws > 1:
-        errors = inference.binomial_errors(values, result.draws)
+        errors = result.frequency_errors[drawn.index].to_numpy()
         reach = [np.minimum(errors, values), np.minimum(errors, 1 - values)]
         axes.errorbar(values, places, xerr=reach, fmt="none", ecolor=_INK, lw=0.8, capsize=2)
     kinds = [(chosen, _INK, "selected"), (~chosen & ~open_, "white", "not selected")]

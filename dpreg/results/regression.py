@@ -279,8 +279,7 @@ class RegressionResults(WithErrors, OfFormula):
         """Two-sided p-values, by the law of `conf_int`."""
         if self.conditional:
             return self._series([law.p_value() for law in self.conditional])
-        alone = self._alone().pvalues(np.zeros(len(self.exog_names)))
-        return self._series(np.minimum(alone * (self.among or 1), 1.0))
+        return self._series(np.minimum(self._alone().pvalue * (self.among or 1), 1.0))
 
     @property
     def rsquared(self) -> float:
@@ -373,7 +372,7 @@ class RegressionResults(WithErrors, OfFormula):
         a share alpha of the intervals of chosen ones miss, at most, whatever was chosen.
         """
         level = inference.level(alpha)
-        limits = self._alone().intervals(level / (self.among or 1))
+        limits = self._alone().conf_int(level / (self.among or 1))
         if self.conditional:
             limits = np.array([law.interval(level) for law in self.conditional])
         table = self._frame(limits)
@@ -392,7 +391,7 @@ class RegressionResults(WithErrors, OfFormula):
         r_matrix : str, list of str, array, or tuple (R, q)
             "bsqft - lat = 0", several between commas, or rows of R with R beta = q.
         """
-        return contrast.Contrast(*self._constrained("t_test", r_matrix), self.claim)
+        return self._constrained("t_test", r_matrix)
 
     def wald_test(self, r_matrix: Constraints) -> contrast.WaldTest:
         """Test linear constraints jointly, against the law of the errors.
@@ -402,8 +401,7 @@ class RegressionResults(WithErrors, OfFormula):
         r_matrix : str, list of str, array, or tuple (R, q)
             As for `t_test`. One constraint has the p-value that `t_test` gives it.
         """
-        found = contrast.wald(*self._constrained("wald_test", r_matrix))
-        return contrast.WaldTest(*found, self.claim)
+        return contrast.wald(self._constrained("wald_test", r_matrix))
 
     def wald_test_terms(
         self, skip_single: bool = False, combine_terms: Sequence[str] | None = None
@@ -424,9 +422,8 @@ class RegressionResults(WithErrors, OfFormula):
             tested[text] = [j for term, js in places.items() if text in term for j in js]
             if not tested[text]:
                 raise ArgumentError(f"combine_terms: no term contains {text!r}.")
-        lines = [
-            contrast.wald(self.combinations(unit[js]), np.zeros(len(js))) for js in tested.values()
-        ]
+        found = [contrast.wald(self.combinations(unit[js])) for js in tested.values()]
+        lines = [(test.statistic, test.pvalue, test.df_constraints) for test in found]
         table = pd.DataFrame(lines, list(tested), ["statistic", "pvalue", "df_constraint"])
         return contrast.WaldTerms(self.claim.marked(table))
 
@@ -482,10 +479,7 @@ class RegressionResults(WithErrors, OfFormula):
     def get_prediction(self, exog: pd.DataFrame | None = None) -> contrast.Prediction:
         """Return predicted means with standard errors; see `Prediction.summary_frame`."""
         self._together("get_prediction")
-        rows, scale = self._rows(exog), self.error_variance
-        combinations = self.combinations(rows.to_numpy(dtype=np.float64))
-        scale = float("nan") if scale is None else scale
-        return contrast.Prediction(combinations, rows.index, scale, self.claim)
+        return contrast.Prediction(*self._linear(exog))
 
     def get_margeff(self, exog: pd.DataFrame | None = None, alpha: float = 0.05) -> pd.DataFrame:
         """Return average marginal effects over the rows of a table of your own.
@@ -517,16 +511,17 @@ class RegressionResults(WithErrors, OfFormula):
                 if (slope := ((X1 - X0) / np.reshape(width, (-1, 1))).mean(axis=0)).any():
                     effects[label] = float(((m1 - m0) / width).mean())
                     slopes.append(slope)
-        found, effect = self.combinations(np.array(slopes)), np.array(list(effects.values()))
-        moved = effect - found.estimates()
-        ends = found.intervals(alpha) + moved[:, None]
-        parts = [effect, found.errors(), found.pvalues(-moved), ends[:, 0], ends[:, 1]]
+        effect = np.array(list(effects.values()))
+        found = self.combinations(np.reshape(slopes, (-1, len(self.exog_names))))
+        found = replace(found, known=effect - found.effect)
+        parts = [effect, found.sd, found.pvalue, found.conf_int(alpha)]
         heads = ["dy/dx", "std err", "P>|z|", f"[{alpha / 2:g}", f"{1 - alpha / 2:g}]"]
         return self.claim.marked(pd.DataFrame(np.column_stack(parts), list(effects), heads))
 
-    def combinations(self, rows: Floats) -> contrast.Combinations:
+    def combinations(self, rows: Floats) -> contrast.Contrast:
         """Return combinations r'beta for the rows r of an (m, p) array, with their law."""
-        return contrast.Combinations(rows, self)
+        zeros = np.zeros(len(rows))
+        return contrast.Contrast(rows, self, target=zeros, known=zeros)
 
     def plot(self, ax: Axes | None = None, alpha: float = 0.05) -> Axes:
         """Draw the coefficients with their intervals; see `dpreg.results.plots.coefficients`."""
@@ -535,16 +530,14 @@ class RegressionResults(WithErrors, OfFormula):
     def _index(self) -> pd.Index:
         return pd.Index(list(self.exog_names))
 
-    def _alone(self) -> contrast.Combinations:
+    def _alone(self) -> contrast.Contrast:
         """Return each coefficient by itself."""
         return self.combinations(np.eye(len(self.exog_names)))
 
-    def _constrained(
-        self, name: str, constraints: Constraints
-    ) -> tuple[contrast.Combinations, Floats]:
+    def _constrained(self, name: str, constraints: Constraints) -> contrast.Contrast:
         self._together(name)
         rows, target = contrast.linear_constraints(constraints, self.exog_names)
-        return self.combinations(rows), target
+        return replace(self.combinations(rows), target=target)
 
     def _together(self, name: str) -> None:
         """Raise for what combines coefficients where the same look chose them."""
@@ -576,30 +569,27 @@ class RegressionResults(WithErrors, OfFormula):
             raise ArgumentError("exog_names are not columns of the design of this formula")
         return design.matrix(exog, [place[name] for name in wanted])
 
-    def _predictors(self, exog: pd.DataFrame | None) -> tuple[pd.DataFrame, Floats]:
-        """Return the design's rows of a table, and what is known of their predictors besides."""
+    def _linear(self, exog: pd.DataFrame | None) -> tuple[contrast.Contrast, pd.Index]:
+        """Return the linear predictors of the analyst's rows, and the rows' index."""
         rows = self._rows(exog)
-        return rows, np.zeros(len(rows))
+        return self.combinations(rows.to_numpy(dtype=np.float64)), rows.index
 
-    def _mean(self, eta: Floats) -> tuple[Floats, Floats]:
-        """Return means at linear predictors, and their derivatives."""
-        return eta, np.ones(len(eta))
+    def _mean(self, eta: Floats, which: str = "mean") -> tuple[Floats, Floats]:
+        """Return what is predicted at linear predictors, and its derivative."""
+        return eta, np.ones(eta.shape)
 
     def _predicted(self, exog: pd.DataFrame | None, which: str = "mean") -> pd.Series:
         """Return means or linear predictors: they need coefficients that were not chosen, too."""
         if self.among is not None:
             raise NotReleased(f"predict is not released: {notes.worded('no-predictions')}")
-        rows, known = self._predictors(exog)
-        eta = inference.combined(rows.to_numpy(dtype=np.float64), self.coefficients) + known
-        values = self._mean(eta)[0] if which == "mean" else eta
-        return self.claim.marked(pd.Series(values, index=rows.index))
+        linear, index = self._linear(exog)
+        return self.claim.marked(pd.Series(self._mean(linear.effect, which)[0], index=index))
 
     def _means(self, exog: pd.DataFrame) -> tuple[Floats, Floats]:
         """Return the means of rows, and their derivatives by the coefficients."""
-        rows, known = self._predictors(exog)
-        X = rows.to_numpy(dtype=np.float64)
-        mean, slope = self._mean(inference.combined(X, self.coefficients) + known)
-        return mean, slope[:, None] * X
+        linear, _ = self._linear(exog)
+        mean, slope = self._mean(linear.effect)
+        return mean, slope[:, None] * linear.rows
 
     def _term_places(self) -> dict[str, list[int]]:
         """Return each term's places in `exog_names`, in the order of the formula."""

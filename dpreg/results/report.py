@@ -22,10 +22,11 @@ import numpy as np
 
 from dpreg.errors import ArgumentError, printable
 from dpreg.paths import write_text
-from dpreg.privacy.budget import Budget, decimal_string
+from dpreg.privacy.budget import Budget
 from dpreg.results import catalogue, notes, packaged, page
 from dpreg.results.base import Released
 from dpreg.results.selection import SelectionResults
+from dpreg.results.tables import fact
 from dpreg.sources.files import check_not_data
 
 _MOST_LINES: Final = 60
@@ -84,13 +85,7 @@ def _head(result: Released, title: str) -> str:
     when = "at a time that was not recorded"
     if record is not None:
         when = record.when.replace("T", " ").replace("+00:00", " UTC")
-    facts = {
-        "privacy loss, eps": decimal_string(claim.spent.eps),
-        "delta": decimal_string(claim.spent.delta),
-        "neighbouring tables": claim.neighbors,
-        "rows a person": "all" if claim.whole else str(claim.contributions),
-        "rows": "private" if result.nobs is None else f"{result.nobs:,}",
-    }
+    facts = {name: fact(of, result) for name, of in catalogue("report.toml")["facts"].items()}
     boxes = "".join(_said("fact", value=value, name=name) for name, value in facts.items())
     stamp = _said("stamp", stamp=claim.stamp) if claim.stamp else ""
     return _said("head", title=title, when=when, facts=Html(boxes), stamp=Html(stamp))
@@ -105,7 +100,7 @@ def _asked(result: Released) -> str:
     told = {name: value for name, value in record.arguments.items() if name != "schema"}
     declared = schema or record.arguments.get("schema") or {}
     lines = [
-        f"<tr><td>{_text(name)}</td><td>{_text(_json(how))}</td></tr>"
+        f"<tr><td>{_text(name)}</td><td>{_text(how)}</td></tr>"
         for name, how in [*declared.items()][:_MOST_LINES]
     ]
     left = len(declared) - len(lines)
@@ -220,21 +215,18 @@ def _said(*name: str, **parts: Any) -> Html:
 def _pairs(told: Mapping[str, Any]) -> str:
     """Return a table of names and values."""
     rows = "".join(
-        f"<tr><th>{_text(name.replace('_', ' '))}</th>"
-        f'<td class="mono">{_text(_json(value))}</td></tr>'
+        f'<tr><th>{_text(name.replace("_", " "))}</th><td class="mono">{_text(value)}</td></tr>'
         for name, value in told.items()
     )
     return f'<table class="asked">{rows}</table>' if rows else ""
 
 
-def _json(value: Any) -> str:
-    """Write a declared value."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _text(text: object) -> str:
-    """Escape a text for HTML, control characters too."""
-    return text if isinstance(text, Html) else html.escape(printable(str(text)), quote=True)
+def _text(value: Any) -> str:
+    """Escape a text, or the JSON of another value, for HTML, control characters too."""
+    if isinstance(value, Html):
+        return value
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return html.escape(printable(text), quote=True)
 
 
 def _budget(eps: str, delta: str) -> str:

@@ -48,6 +48,8 @@ _EXPECTED: Final[Mapping[Any, str]] = {
     list: "a list",
     dict: "an object",
 }
+_REFUSED: Final[Mapping[Any, str]] = {Fraction: "an exact number", Declared: "a schema"}
+"""What a value should have been that was of the right kind, and not taken."""
 VERSION: Final = "0.2"
 """The version of the format that is written; `_OLDER` are read as well."""
 _OLDER: Final = ("0.1",)
@@ -192,24 +194,20 @@ def _read(hint: Any, value: Any) -> Any:
         return value
     if hint == Mapping[str, Any]:
         return _read(dict, value)
-    if reader := _READERS.get(hint):
-        return reader(value)
     if hasattr(hint, "from_payload"):
         return hint.from_payload(value)
-    arguments = _fields_read(value, hint)
     try:
-        return hint(**arguments)
+        if reader := _READERS.get(hint):
+            return reader(value)
+        return hint(**_fields_read(value, hint))
     except DpregError as problem:
-        raise Unreadable(f"right ({problem})") from None
+        raise Unreadable(f"{_REFUSED.get(hint, 'right')} ({problem})") from None
 
 
 def _read_exact(value: Any) -> Fraction:
     if not isinstance(value, str) or len(value) > _LONGEST:
         raise Unreadable('an exact number as text, such as "0.1" or "1/3"')
-    try:
-        return exact(value, "the number")
-    except DpregError as problem:
-        raise Unreadable(f"an exact number ({problem})") from None
+    return exact(value, "the number")
 
 
 def _read_float(value: Any) -> float:
@@ -223,9 +221,9 @@ def _read_float(value: Any) -> float:
         raise Unreadable("a number that a float can hold") from None
 
 
-def _read_number(value: Any) -> Fraction | float:
+def _read_number(value: Any) -> Any:
     exactly = isinstance(value, str) and value not in _NOT_NUMBERS
-    return _read_exact(value) if exactly else _read_float(value)
+    return _read(Fraction if exactly else float, value)
 
 
 def _read_huge(value: Any) -> int:
@@ -250,10 +248,7 @@ def _read_schema(value: Any) -> Any:
     for name, spec in value.items():  # dpreg 0.1 wrote two levels such as "0" and "1" as a list
         if isinstance(spec, list) and all(isinstance(one, str) for one in spec):
             value = {**value, name: {"levels": spec}}
-    try:
-        return _settled(Declared, value, "schema")
-    except DpregError as problem:
-        raise Unreadable(f"a schema ({problem})") from None
+    return _settled(Declared, value, "schema")
 
 
 _READERS: Final[Mapping[Any, Callable[[Any], Any]]] = {
@@ -330,12 +325,6 @@ def loads(text: str) -> dict[str, Any]:
             "with the version of dpreg that saved it"
         )
     return payload
-
-
-def encode(result: Released) -> dict[str, Any]:
-    """Return the mapping that stands for a result."""
-    head = (VERSION, result.kind, result.claim.stamp, result.claim.sentence)
-    return dict(zip(HEAD, head, strict=True)) | fields_written(result)
 
 
 def decode(payload: object, kind: type[Released]) -> dict[str, Any]:

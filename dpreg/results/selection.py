@@ -16,7 +16,7 @@ import pandas as pd
 from dpreg.arrays import Floats
 from dpreg.errors import NotReleased
 from dpreg.request import choice
-from dpreg.results import inference, notes, plots
+from dpreg.results import notes, plots
 from dpreg.results.base import with_names_of
 from dpreg.results.glm import GLMResults
 from dpreg.results.regression import OfFormula, RegressionResults
@@ -175,7 +175,8 @@ class SelectionResults(OfFormula):
     def frequency_errors(self) -> pd.Series:
         """Binomial standard errors of the frequencies over draws from this table; NaN for one."""
         shares = self.selection_frequencies.to_numpy()
-        return self._series(inference.binomial_errors(shares, self.draws))
+        errors = np.sqrt(shares * (1 - shares) / self.draws)
+        return self._series(errors if self.draws > 1 else np.full(len(shares), np.nan))
 
     @property
     def level(self) -> pd.Series:

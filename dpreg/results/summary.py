@@ -102,14 +102,8 @@ _SIDES: Final = {"l": "left", "r": "right", "c": "center"}
 _PIECES: Final = re.compile(r"[\[(]?[^\s\[(:_]*[:_]?\s*")
 
 _LATEX: Final = {
+    **{mark: f"\\{mark}" for mark in "{}$&%#_"},
     "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "%": r"\%",
-    "#": r"\#",
-    "_": r"\_",
     "^": r"\textasciicircum{}",
     "~": r"\textasciitilde{}",
     "<": r"\textless{}",
@@ -200,10 +194,8 @@ class Summary:
         csv.writer(text, lineterminator="\n").writerows(plain)
         return text.getvalue()
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return self.as_text()
-
-    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return self.as_html()

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from dpreg.results.regression import RegressionResults
     from dpreg.results.selection import SelectionResults
 
-RATIOS: Final = {"logit": "odds ratio", "log": "rate ratio"}
 _MANY_TERMS: Final = 40
 """A table of terms longer than this gathers those that no draw holds in a paragraph."""
 _BAR: Final = 24
@@ -78,7 +77,7 @@ def paper(result: Any, alpha: float) -> Grid:
 def ratios(fit: Any, alpha: float) -> Grid:
     """Return odds ratios or ratios of rates, with intervals where there are any."""
     table = fit.ratios(alpha)
-    heads = (RATIOS[fit.link], *_headers(alpha)[-2:])
+    heads = (table.columns[0], *_headers(alpha)[-2:])
     told = table.iloc[:, : 1 if np.isnan(table.to_numpy()[:, 1:]).all() else 3].to_numpy().T
     columns = ((head, _each(values)) for head, values in zip(heads, told, strict=False))
     return _grid(("", map(str, table.index), "l"), *columns)
@@ -286,13 +285,13 @@ def _letter(why: str) -> str:
 def facts(layout: str, result: Any) -> Facts:
     """Lay out the facts of a result, or of the coefficients within one."""
     left, right = (
-        tuple((name, told) for name in names if (told := _fact(name, result)) is not None)
+        tuple((name, told) for name in names if (told := fact(name, result)) is not None)
         for names in catalogue("layouts.toml")[layout].values()
     )
     return Facts(left, right)
 
 
-def _fact(name: str, result: Any) -> str | None:
+def fact(name: str, result: Any) -> str | None:
     """Return a fact in words: what `_FACTS` says, else the attribute of that name."""
     known = _FACTS.get(name)
     match known(result) if known else getattr(result, name.lower().replace(" ", "_")):
@@ -353,7 +352,7 @@ _FACTS: Final[Mapping[str, Callable[[Any], bool | float | Fraction | str | None]
     "Models": lambda r: r.n_models if r.n_models < 10**12 else f"{Decimal(r.n_models):.3e}",
     "Terms": lambda r: f"{len(r.kept)} kept, {len(r.candidates)} candidates",
     "max_terms": lambda r: "none" if r.max_terms is None else r.max_terms,
-    "Radius": lambda r: None if r.radius is None else f"{_fact('rho', r)} ({r.radius_source})",
+    "Radius": lambda r: None if r.radius is None else f"{fact('rho', r)} ({r.radius_source})",
     "rho": lambda r: r.radius,
     "phi (per column)": lambda r: r.phi,
     "psi (per term)": lambda r: r.psi,

@@ -84,8 +84,8 @@ def test_coefficients_of_the_look_that_chose_are_beside_all_candidates():
     fit = result.regression
     assert fit.among == 5
     wide = fit.combinations(np.eye(len(fit.exog_names)))
-    np.testing.assert_allclose(result.conf_int(0.05), wide.intervals(0.01))
-    alone = wide.pvalues(np.zeros(len(fit.exog_names)))
+    np.testing.assert_allclose(result.conf_int(0.05), wide.conf_int(0.01))
+    alone = wide.pvalue
     np.testing.assert_allclose(result.pvalues, np.minimum(5 * alone, 1))
     assert 0.8 < fit.bse["a"] / result.level_errors["a"] < 1.2
     data = table()

@@ -67,14 +67,6 @@ def test_intervals_of_observations_are_those_of_statsmodels(fitted, houses):
     np.testing.assert_allclose(ours, frame[["obs_ci_lower", "obs_ci_upper"]], rtol=1e-10)
 
 
-def test_binomial_errors():
-    shares = np.array([0.0, 0.25, 1.0])
-    np.testing.assert_allclose(
-        inference.binomial_errors(shares, 12), stats.binom.std(12, shares) / 12
-    )
-    assert np.isnan(inference.binomial_errors(shares, 1)).all()
-
-
 @pytest.mark.parametrize("alpha", [0, 1, -0.1, 2, float("nan")])
 def test_levels_outside_zero_and_one_are_refused(alpha):
     with pytest.raises(ArgumentError, match="alpha"):

@@ -70,3 +70,10 @@ def test_a_line_s_marginal_effects_are_its_coefficients():
     np.testing.assert_allclose(found[["[0.025", "0.975]"]], fit.conf_int().loc[names])
     narrower = fit.get_margeff({"x": [1.0], "g": ["a"]}, alpha=0.5)
     np.testing.assert_allclose(narrower[["[0.25", "0.75]"]], fit.conf_int(0.5).loc[names])
+
+
+def test_a_model_of_its_mean_alone_has_no_effects(make_regression):
+    """It ended in numpy's own error."""
+    fit = make_regression(("Intercept",), formula="price ~ 1")
+    found = fit.get_margeff(pd.DataFrame({"bsqft": [1.0, 2.0], "county": ["ala", "cc"]}))
+    assert found.shape == (0, 5)
