@@ -127,8 +127,7 @@ def look(rows: RowsOfLooks, family: Family) -> Seen:
     for place, share in enumerate(shares[1:]):
         if plan.gaussian and not plan.locating:
             noise = plan.fit_noise(share, last=False)
-            point, limits = _placed(rows, point, family, count, noise, releases)
-            release = rows.fitting(point, family, limits, share, noise, last=False)
+            release = _fitting(rows, point, family, count, share, noise, releases)
         else:
             release = _locating(rows, point, family, count, share)
         releases.append(release)
@@ -137,9 +136,9 @@ def look(rows: RowsOfLooks, family: Family) -> Seen:
         releases.append(_locating(rows, point, family, count, left))
         return Seen(plan, family, box, tuple(releases), count, rows.described)
     noise = plan.fit_noise(left, last=True)
-    point, limits = _placed(rows, point, family, count, noise, releases)
     before = None if plan.gaussian else releases[-1]
-    releases.append(rows.fitting(point, family, limits, left, noise, last=True, before=before))
+    found = _fitting(rows, point, family, count, left, noise, releases, last=True, before=before)
+    releases.append(found)
     return Seen(plan, family, box, tuple(releases), count, rows.described)
 
 
@@ -157,34 +156,34 @@ def look_at_chosen(rows: RowsOfLooks, seen: Seen, point: Point, places: Sequence
     releases: list[Release] = []
     carried = not (plan.gaussian and math.isfinite(family.limits[0]))
     before = seen.releases[-1] if carried else None
+    shares = [left]
     if plan.gaussian:
         first = left * Fraction(TUNING.fresh_first).limit_denominator(1000)  # precision
-        noise = plan.fit_noise(first, last=False, carried=carried)
-        point, limits = _placed(rows, point, family, count, noise, ())
-        releases.append(
-            rows.fitting(
-                point, family, limits, first, noise, last=False, before=before, places=places
-            )
-        )
-        point, _ = advance(releases[-1], family, count, first=False)
-        left -= first
-    noise = plan.fit_noise(left, last=True, carried=carried)
-    point, limits = _placed(rows, point, family, count, noise, releases)
-    releases.append(
-        rows.fitting(point, family, limits, left, noise, last=True, before=before, places=places)
-    )
+        shares = [first, left - first]
+    for place, share in enumerate(shares, 1):
+        last = place == len(shares)
+        if releases:
+            point, _ = advance(releases[-1], family, count, first=False)
+        noise = plan.fit_noise(share, last=last, carried=carried)
+        own = point, family, count, share, noise, releases
+        releases.append(_fitting(rows, *own, last=last, before=before, places=places))
     return Seen(plan, family, seen.box, tuple(releases), count, rows.described)
 
 
-def _placed(
+def _fitting(
     rows: RowsOfLooks,
     point: Point,
     family: Family,
     count: float,
+    share: Fraction,
     noise: FitNoise,
     releases: Sequence[Release],
-) -> tuple[Point, tuple[float, float]]:
-    """Return where a fitting look is taken, and its A and S."""
+    *,
+    last: bool = False,
+    before: Release | None = None,
+    places: Sequence[int] | None = None,
+) -> Release:
+    """Take a fitting look at a point, or nearer where its limits would cut a level's rows."""
 
     def limits(point: Point) -> tuple[float, float]:
         reach = math.inf, math.inf
@@ -202,9 +201,10 @@ def _placed(
 
     if rows.plan.gaussian:
         A, _ = limits(point)
-        before = releases[-1].limits[0] if releases else math.inf
-        point = shortened(point, rows.described, A, A / before)
-    return point, limits(point)
+        earlier = releases[-1].limits[0] if releases else math.inf
+        point = shortened(point, rows.described, A, A / earlier)
+    told = point, family, limits(point), share, noise
+    return rows.fitting(*told, last=last, before=before, places=places)
 
 
 def _locating(
