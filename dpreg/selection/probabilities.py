@@ -205,11 +205,16 @@ def log_probabilities(scores: Ints, t: Fraction, mechanism: str) -> Floats:
     """
     values, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
     gaps = values - values[0]  # exact in int64, as scores are far below 2**62
-    s = gaps.astype(np.float64) * float(t)
-    near = s <= _DEEPEST
-    log_p = np.full(len(s), -np.inf)
-    log_p[near] = _LAWS[mechanism](s[near], counts[near].astype(np.float64))
-    return np.asarray(log_p[inverse])
+    law = log_law(gaps.astype(np.float64) * float(t), counts.astype(np.float64), mechanism)
+    return np.asarray(law[inverse])
+
+
+def log_law(s: Floats, copies: Floats, mechanism: str) -> Floats:
+    """Log probability of one model of each class of equal ones; `s` is t d, the least of it 0."""
+    log_p, order = np.full(len(s), -np.inf), np.argsort(s)
+    near = order[s[order] <= _DEEPEST]
+    log_p[near] = _LAWS[mechanism](s[near], copies[near])
+    return log_p
 
 
 def selection_probabilities(scores: Ints, t: Fraction, mechanism: str) -> Floats:
