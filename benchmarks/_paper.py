@@ -6,7 +6,6 @@ The pictures of real rows are the curator's.
 """
 
 import sys
-from fractions import Fraction
 from pathlib import Path
 
 import matplotlib

@@ -29,7 +29,6 @@ from dpreg.looks.table import Table
 from dpreg.looks.tuning import TUNING
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.protection import Protection
 from dpreg.results.claim import ReleasedLook
 from dpreg.results.glm import GLMResults
 from dpreg.results.notes import worded
@@ -168,20 +167,6 @@ def looked_at(model: LookedModel, design: Design) -> tuple[int, ...]:
     return (0, *(j for j in columns_of(model, design) if j))
 
 
-def looks_of(
-    model: LookedModel, design: Design, cost: Budget, protection: Protection, **more: Any
-) -> LookPlan:
-    """Plan the looks at the columns of a model; `more` is as for `plan_looks`."""
-    return plan_looks(
-        len(looked_at(model, design)) - 1,
-        cost,
-        protection,
-        others=len(model.known),
-        exclusive=exclusive_groups(design, range(len(design.columns))),
-        **more,
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looks(Way):
     """Looks at the rows of a call: a `dpreg.api.context.Way` that fits all columns.
@@ -206,11 +191,13 @@ class Looks(Way):
 
     def plan(self, cost: Budget | None = None) -> LookPlan:
         """Plan the looks, at another cost if one is given."""
-        return looks_of(
-            self.model,
-            self.context.trial,
+        trial = self.context.trial
+        return plan_looks(
+            len(looked_at(self.model, trial)) - 1,
             cost or self.context.cost,
             self.context.request.protection,
+            others=len(self.model.known),
+            exclusive=exclusive_groups(trial, range(len(trial.columns))),
             noise=self.noise,
             chooses=self.chooses,
             later=self.later,

@@ -9,8 +9,9 @@ errors are normal with variance sigma2, the radius does not bind, and nothing is
 
     D_j = |beta_j sqrt((n - d) v_j) + sigma Z_j|^2 + sigma2 chi2_(d_j - 1),   Z_j standard normal,
 
-v_j the variance of the column, d_j the columns of the term, d those of all effects; useless terms
-have D_j = sigma2 chi2_(d_j). Each term is charged c_j = psi + phi d_j, so model M scores
+v_j the variance of the column (of a term of several beta_j'V_j beta_j, V_j their covariance given
+the other terms), d_j the columns of the term, d those of all effects; useless terms have
+D_j = sigma2 chi2_(d_j). Each term is charged c_j = psi + phi d_j, so model M scores
 sum_{j in M} (c_j - D_j) plus a constant, and a mechanism of rate t draws from these scores.
 
 The mechanisms' laws
@@ -241,11 +242,9 @@ class Paper:
     @classmethod
     def of(cls, facts: Facts, told: Stated, assumed: Rows, n: int, eps: float) -> Paper:
         """Settle a call."""
-        request = facts.request
-        named = request.mechanism
-        mechanism = "permute-and-flip" if named == "auto" else named
-        nearest = {"auto": "split", "same": "split", "fresh": "share"}
-        fit = nearest.get(request.fit or "", request.fit)
+        request, fit = facts.request, facts.request.fit
+        mechanism = {"auto": "permute-and-flip"}.get(request.mechanism, request.mechanism)
+        fit = {"auto": "split", "same": "split", "fresh": "share"}.get(fit or "", fit)
         rows = n / 2 if fit == "split" else float(n)
         needed = {"count": request.needs_count, "fit": fit == "share"}
         draw_eps = float(divided_eps(Fraction(eps), needed, {})["selection"])

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 import pandas as pd
 
-from dpreg.api.looks import looks_of, unsuited
+from dpreg.api.context import exclusive_groups
+from dpreg.api.looks import unsuited
 from dpreg.errors import ArgumentError
-from dpreg.looks.plan import NOISES, LookPlan, eps_for, fresh_share, too_few
+from dpreg.looks.plan import NOISES, LookPlan, eps_for, fresh_share, plan_looks, too_few
 from dpreg.planning import chances, pages
 from dpreg.planning.chances import Detection, Paper, Situation
 from dpreg.planning.facts import MOST_ROWS, Facts, sized
@@ -101,25 +102,20 @@ class Planned(Printed):
     # ---- the method, by the rules of the call ----------------------------------------------------
 
     @property
-    def fit(self) -> str | None:
-        """The `fit` of a choice by looks."""
-        told = self.facts.request.fit
-        return "fresh" if told == "auto" else told
-
-    @property
     def cost(self) -> Budget:
         """What the whole call would cost."""
         return Budget(Fraction(self.eps), self.facts.request.budget.delta)
 
     def looks(self, cost: Budget | None = None) -> LookPlan:
         """Return the looks of the call, or of one at another cost."""
-        facts = self.facts
-        fresh = facts.chooses and self.fit == "fresh"
-        return looks_of(
-            self.stated.model,
-            self.stated.design,
+        facts, described, design = self.facts, self.rows.described, self.stated.design
+        fresh = facts.chooses and facts.request.fit in ("auto", "fresh")
+        return plan_looks(
+            len(described.columns),
             cost or self.cost,
             facts.request.protection,
+            others=len(design.columns) - 1 - len(described.columns),
+            exclusive=exclusive_groups(design, range(len(design.columns))),
             noise=facts.noise if facts.noise in NOISES else None,
             chooses=facts.chooses,
             later=fresh_share(facts.request.budget.delta) if fresh else Fraction(0),
@@ -180,7 +176,7 @@ class Planned(Printed):
         """
         rows = self.rows
         if self.facts.chooses:
-            if self.fit is None or not self.adaptive:
+            if self.facts.request.fit is None or not self.adaptive:
                 return pd.DataFrame({"std err": [], "mark": []})
             useless = {j for unit in self.stated.units[len(self.stated.names) :] for j in unit}
             rows = rows.only([place for place in rows.places if place not in useless])

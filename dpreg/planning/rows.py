@@ -39,7 +39,7 @@ from scipy.linalg import cholesky
 
 from dpreg.api.context import exclusive_groups
 from dpreg.api.looks import FamilyModel, LinearModel, LookedModel, columns_of
-from dpreg.arrays import Floats
+from dpreg.arrays import CELL_BITS, Floats
 from dpreg.columns import LEAST_EPS, Numeric
 from dpreg.errors import ArgumentError, shown
 from dpreg.estimation.gram import release_gram
@@ -139,11 +139,6 @@ class Stated:
         """|beta|_1 of each term in stored units (response divided by its scale and clip)."""
         return tuple(float(own.sum()) for own in self.each(np.abs(self.beta)))
 
-    @property
-    def exclusive(self) -> list[tuple[int, ...]]:
-        """The 0/1 columns of each factor that has several."""
-        return exclusive_groups(self.design, range(len(self.design.columns)))
-
 
 def _designed(facts: Facts) -> tuple[Design, LookedModel]:
     """Build the design, as the call that is planned would; without a formula of numbers."""
@@ -175,25 +170,22 @@ def stated(facts: Facts) -> Stated:
     (design, model), effects = _designed(facts), facts.effects
     most, names = facts.request.max_terms, tuple(column.name for column in design.columns)
     space = build_space(design.terms, names, keep=design.keep, max_terms=most)
-    both, free = zip(space.units, space.unit_columns, strict=True), set().union(*space.unit_columns)
-    units = [(name, tuple(columns)) for name, columns in both]
+    labels, offered, free = names[1:], space.units, set().union(*space.unit_columns)
     if facts.formula is None:
         labels = (*effects, *(f"column {j}" for j in range(len(effects) + 1, len(names))))
-        units = [(label, columns) for label, (_, columns) in zip(labels, units, strict=True)]
-        place = {name: j for j, name in enumerate(effects, 1)}
+        offered, place = labels, {name: j for j, name in enumerate(effects, 1)}
     else:
-        labels, place = names[1:], {name: j for j, name in enumerate(names) if j}
-        place |= {term.name: term.columns[0] for term in design.terms if term.columns[1:] == ()}
+        place = {name: j for j, name in enumerate(names) if j}
+        place |= {term.name: term.columns[0] for term in design.terms if len(term.columns) == 1}
         place.pop("Intercept", None)
     _check_known(effects, [name for name in place if place[name] in free], "effects")
     _check_known(facts.sd, place, "sd")
     at = [place[name] for name in effects]
     if len(set(at)) < len(at):
         raise ArgumentError("effects names one column twice, by its term and by its own name.")
-    scales = design.response.width / np.array([column.width for column in design.columns[1:]])
-    beta = np.zeros(len(scales))
+    beta = np.zeros(len(names) - 1)
     for j, value in zip(at, effects.values(), strict=True):
-        beta[j - 1] = value / scales[j - 1]
+        beta[j - 1] = value / (design.response.width / design.columns[j].width)
     given = {place[name]: sd / design.columns[place[name]].width for name, sd in facts.sd.items()}
     sigma = facts.sigma / design.response.width
     sizes = [*np.abs(beta[beta != 0]), sigma, *(sd**2 for sd in given.values())]
@@ -202,7 +194,8 @@ def stated(facts: Facts) -> Stated:
             "effects, sigma or sd are out of all proportion to the bounds of the schema: in scaled "
             "units they must lie between 1e-60 and 1e60."
         )
-    units.sort(key=lambda one: not set(at) & set(one[1]))
+    both = zip(offered, space.unit_columns, strict=True)
+    units = sorted(both, key=lambda one: not set(at) & set(one[1]))
     found = tuple(name for name, columns in units if set(at) & set(columns))
     if most is not None and most < len(found):
         raise ArgumentError(
@@ -276,7 +269,10 @@ def assumed(
         raise ArgumentError(f"like lacks columns of the formula: {', '.join(missing)}.")
     own = like is not None and outcome in source.names
     read = {name: kind for name, kind in design.types.items() if own or name != outcome}
-    blocks = [design.block(_with(design, chunk, own)) for chunk in source.chunks(read, _MOST_ROWS)]
+    blocks = []
+    for chunk in source.chunks(read, _MOST_ROWS):
+        nobody = np.zeros(len(next(iter(chunk.values()))))  # whatever stands there is not used
+        blocks.append(design.block({outcome: nobody, **chunk}))
     z = np.concatenate([block[block[:, 0] > 0] for block in blocks])[:_MOST_ROWS]
     x = np.ascontiguousarray(z[:, 1:-1])
     numbers = [j - 1 for j in given if not design.columns[j].levels]
@@ -314,16 +310,6 @@ def _precision(x: Floats) -> tuple[Floats, Floats]:
     moments = centred.T @ centred / len(centred)
     scale = np.sqrt(np.maximum(np.diag(moments), np.finfo(float).tiny))
     return scale, np.linalg.pinv(moments / np.outer(scale, scale), hermitian=True)
-
-
-def _with(design: Design, chunk: Mapping[str, Any], own: bool) -> Mapping[str, Any]:
-    """Return a chunk with a response, in the middle of its bounds where it has none of its own."""
-    if own:
-        return chunk
-    declared = design.schema[design.needed[0]]
-    value = (declared.lo + declared.hi) / 2 if isinstance(declared, Numeric) else 0.0
-    rows = len(next(iter(chunk.values())))
-    return {**chunk, design.needed[0]: np.full(rows, value)}
 
 
 def _raw(
@@ -516,10 +502,9 @@ class Rows:
 
 def _times(described: Described, z: Floats) -> Floats:
     """Return the numbers of trials."""
-    trials = described.trials
-    if trials is None:
+    if described.trials is None:
         return np.ones(len(z))
-    return np.asarray(np.rint(trials.scale[0] + trials.scale[1] * z[:, trials.column]))
+    return described.trials.of(np.ldexp(z.T, CELL_BITS))
 
 
 def _responses(
@@ -596,7 +581,8 @@ def by_moments(plan: LookPlan, rows: Rows, n: int, draw: int, told: Stated, nois
     account = Account(plan.protection, cost, np.random.default_rng([_SEEDS["releases"], draw]))
     part = account.line("coefficients", "gram release", cost)
     account.charge(None, "a plan")
-    noisy = release_gram(moments, places, exclusive=told.exclusive, part=part, noise=noise)
+    exclusive = exclusive_groups(told.design, places)
+    noisy = release_gram(moments, places, exclusive=exclusive, part=part, noise=noise)
     fit, unit = fit_gram(noisy, rows=n), rows.to_user[0]
     whole, sampled = (np.diag(unit @ one @ unit.T) for one in (fit.cov, fit.sampling.whole))
     return whole, sampled, [False] * len(places)
