@@ -114,6 +114,7 @@ def _facts(plan: Any, kind: str) -> Facts:
         "models": f"{stated.models:,}" if stated.models < 10**12 else f"{stated.models:.2e}",
         "columns": len(plan.rows.described.columns),
         "looks": f"adaptive: {number} looks" if plan.adaptive else f"{plan.method}: one look",
+        "noise": plan.mechanism if plan.adaptive else plan.facts.noise or "",
         "intervals": intervals if len(missing) else "",
     }
     if kind == "pcls":
