@@ -130,15 +130,17 @@ def _log_survival(x: Floats) -> Floats:
     return np.where(x > 0, np.log(0.5) - x, below)
 
 
-def _laplace_panels(s: Floats) -> Iterator[tuple[Floats, Floats]]:
+def _laplace_panels(s: Floats, copies: Floats) -> Iterator[tuple[Floats, Floats]]:
     """Nodes and weights from left to right, a batch of panels at a time.
 
+    Some value lies below x with a chance of at most sum exp(x - s): there they begin.
     A panel ends at every kink; kinks nearer than 1e-4 share one, which costs a relative error
     of about (1e-4)**2 / 100 on the mass of one panel.
     """
     far = float(s.max()) + 45.0  # precision
     kinks = s[np.unique(np.floor(s * 1e4), return_index=True)[1]]
-    edges = np.arange(-45.0, far, 1.0)  # precision
+    low = -45.0 - math.ceil(max(math.log(float(copies @ np.exp(-s))), 0.0))  # precision
+    edges = np.arange(low, far, 1.0)
     edges = np.unique(np.concatenate([edges, kinks, [far]]))
     for first in range(0, len(edges) - 1, 32):
         cut = edges[first : first + 33]
@@ -156,7 +158,7 @@ def _laplace(s: Floats, copies: Floats) -> Floats:
     log_half = np.log(0.5)
     log_p = np.full(len(s), -np.inf)
     passed_copies, passed_sum = np.cumsum(copies), np.cumsum(copies * s)
-    for x, weights in _laplace_panels(s):
+    for x, weights in _laplace_panels(s, copies):
         passed = int(np.searchsorted(s, x[0], side="right"))
         log_keep = np.zeros_like(x)
         if passed:
