@@ -21,6 +21,7 @@ Tested in `tests/study/test_selection.py`, `tests/study/test_adaptive.py` and
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -133,14 +134,12 @@ class Studied:
         self, drawn: Sequence[Sequence[Outcome]], bic: Outcome, more: Iterable[Outcome] = ()
     ) -> tuple[list[Outcome], Bools, Floats]:
         """Return the outcomes that were drawn, under BIC, or named; as sets (K, m, q); shares."""
-        distinct = sorted({bic, *more, *(one for own in drawn for one in own)})
-        place, shares = {one: k for k, one in enumerate(distinct)}, []
-        for own in drawn:
-            counts = np.bincount([place[one] for one in own], minlength=len(distinct))
-            shares.append(counts / len(own))
+        counts = [Counter(own) for own in drawn]
+        distinct = sorted({bic, *more}.union(*counts))
+        shares = np.array([[own[one] / own.total() for own in counts] for one in distinct])
         size = len(self.space.units)
         sets = [_table(part, size) for part in zip(*distinct, strict=True)]
-        return distinct, np.stack(sets, axis=1), np.stack(shares, axis=1)
+        return distinct, np.stack(sets, axis=1), shares
 
 
 def _table(units: Sequence[Iterable[int]], size: int) -> Bools:

@@ -42,6 +42,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
 
 from dpreg.arrays import Bools, Floats, Ints
 from dpreg.errors import ArgumentError
@@ -203,18 +204,12 @@ def scores(data: DataSets, models: Bools, radius: float) -> Floats:
     sets, p = data.cross.shape
     out = np.empty((sets, len(models)))
     for start in range(0, sets, _TOGETHER):
-        blocks = range(start, min(start + _TOGETHER, sets))
-        size = len(blocks) * p
-        gram = np.zeros((size, size))
-        columns = np.zeros((len(blocks) * len(models), size), dtype=np.bool_)
-        for i, b in enumerate(blocks):
-            own = slice(i * p, (i + 1) * p)
-            gram[own, own] = data.gram[b]
-            columns[i * len(models) : (i + 1) * len(models), own] = models
-        cross = data.cross[start : blocks.stop].ravel()
+        part = slice(start, start + _TOGETHER)
+        gram, cross = block_diag(*data.gram[part]), data.cross[part].ravel()
+        columns = np.kron(np.eye(len(cross) // p, dtype=np.bool_), models)
         beta = constrained.solve(gram, cross, radius, columns).beta
         value = ((beta @ gram) * beta).sum(axis=1) - 2 * beta @ cross
-        out[start : blocks.stop] = value.reshape(len(blocks), len(models))
+        out[part] = value.reshape(-1, len(models))
     return out
 
 
