@@ -19,8 +19,8 @@ __all__ = ["BETAS", "figure", "mechanism_table"]
 BETAS: Final = {1: (1.0, 1.0, 1.0, 0.0, 0.0, 0.0), 2: (1.5, 1.0, 0.5, 0.0, 0.0, 0.0)}
 """The coefficients behind Figures 1 and 2."""
 
-_RADII: Final = (Fraction(1), Fraction(5, 2), Fraction(7, 2), Fraction(10))
-_EPS: Final = (Fraction(1, 10), Fraction(1), Fraction(5), Fraction(10))
+_RADII: Final = (1.0, 2.5, 3.5, 10.0)
+_EPS: Final = (0.1, 1.0, 5.0, 10.0)
 _ROWS: Final = (
     ("laplace", "replace-one", "paper"),
     ("laplace", "replace-one", "range"),
@@ -33,7 +33,7 @@ _ROWS: Final = (
 def figure(
     number: int,
     *,
-    bounds: tuple[Fraction | str, ...] = (OBSERVED,),
+    bounds: tuple[float | str, ...] = (OBSERVED,),
     points: int = 51,
     datasets: int = 500,
     seed: int = 0,
@@ -72,9 +72,9 @@ def figure(
 
 def mechanism_table(
     *,
-    radius: Fraction = Fraction(5, 2),
-    bound: Fraction | str = OBSERVED,
-    eps: tuple[Fraction, ...] = (Fraction(1), Fraction(5)),
+    radius: float = 2.5,
+    bound: float | str = OBSERVED,
+    eps: tuple[float, ...] = (1.0, 5.0),
     n: int = 1000,
     datasets: int = 500,
     seed: int = 0,
@@ -83,9 +83,9 @@ def mechanism_table(
 
     Parameters
     ----------
-    radius : Fraction
-    bound : Fraction or "observed"
-    eps : tuple of Fraction
+    radius : float
+    bound : float or "observed"
+    eps : tuple of float
     n, datasets, seed : int
 
     Returns

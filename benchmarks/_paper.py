@@ -6,7 +6,6 @@ The pictures of real rows are the curator's.
 """
 
 import sys
-from fractions import Fraction
 from pathlib import Path
 
 import matplotlib
@@ -85,11 +84,11 @@ def main(folder: Path) -> None:
         pyplot.close(picture)
 
     for number in (1, 2):
-        study = figure(number, bounds=(OBSERVED, Fraction(6)), progress=True)
+        study = figure(number, bounds=(OBSERVED, 6.0), progress=True)
         save(f"figure{number}", study.plot())
         save(f"figure{number}_public", study.plot(bound=6.0))
         print(study.price_of_the_leak.round(3).to_string(), "\n")
-    for bound in (OBSERVED, Fraction(6)):
+    for bound in (OBSERVED, 6.0):
         print(f"r = {bound}\n{mechanism_table(bound=bound).round(3).to_string()}\n")
     for name, make in (("prostate", prostate), ("king", king_county), ("bay", bay_area)):
         try:

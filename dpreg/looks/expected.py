@@ -8,7 +8,7 @@ private, and nothing needs to be: no confidential row is read.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,7 @@ from dpreg.arrays import Floats
 from dpreg.columns import ColumnType
 from dpreg.looks.coordinates import Place, pseudo
 from dpreg.looks.described import Described
-from dpreg.looks.families import Family
-from dpreg.looks.loop import Seen, look, moved
+from dpreg.looks.loop import Seen, moved
 from dpreg.looks.plan import LookPlan
 from dpreg.looks.rows import Rows
 from dpreg.looks.table import Exact, LookTally, Taken, exact_sums
@@ -30,10 +29,9 @@ from dpreg.sources.persons import PERSON
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-__all__ = ["Expected", "expected_looks", "expected_moments", "without_noise"]
+__all__ = ["Expected", "expected_moments", "without_noise"]
 
 _CELLS = "cells"
-_SEED = 35
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -48,7 +46,8 @@ class Expected(Taken):
         (1, x, y) in stored units.
     rows : int
         n: how many rows the table has.
-    rng : Generator
+    rng : Generator or None
+        Without one locating looks have no noise.
     each : int
         Rows of a person, where the looks are of persons: those that follow each other.
     """
@@ -57,7 +56,7 @@ class Expected(Taken):
     described: Described
     z: Floats
     rows: int
-    rng: Generator
+    rng: Generator | None
     each: int = 1
 
     def _moments(self) -> Moments:
@@ -71,6 +70,8 @@ class Expected(Taken):
         return exact_sums(tally, np.array(_scaled(vector, self.rows, self.z), dtype=object))
 
     def _drawn(self, noise: Any, share: Fraction, *, last: bool = False) -> Any:
+        if self.rng is None:
+            return ((0,) * noise.size,) * noise.size
         return noise.simulate(self.rng)
 
 
@@ -84,31 +85,6 @@ def _scaled(cells: Any, rows: int, z: Floats) -> list[int]:
     return [int(cell) * rows // len(z) for cell in cells]
 
 
-def expected_looks(
-    plan: LookPlan,
-    family: Family,
-    described: Described,
-    z: Floats,
-    rows: int,
-    *,
-    each: int = 1,
-    draws: int,
-) -> tuple[tuple[Expected, Seen], ...]:
-    """Look at assumed rows as a call would, several times; return rows and looks of each.
-
-    Parameters
-    ----------
-    plan, described, z, rows, each
-        As for `Expected`.
-    family : Family
-    draws : int
-        How often; each time with noise of its own, the same at every call.
-    """
-    seeds = (np.random.default_rng([_SEED, draw]) for draw in range(draws))
-    taken = (Expected(plan, described, z, rows, rng, each) for rng in seeds)
-    return tuple((one, look(one, family)) for one in taken)
-
-
 def without_noise(rows: Expected, seen: Seen, beta: Floats) -> Seen:
     """Return the same looks, the last of them, a locating one, as it is without its noise.
 
@@ -116,21 +92,12 @@ def without_noise(rows: Expected, seen: Seen, beta: Floats) -> Seen:
     them by chance would count as an effect if they stand for many.
     """
     last = seen.releases[-1]
-    exact = _Quiet(*(getattr(rows, one.name) for one in fields(rows)))
+    exact = replace(rows, rng=None)
     told = exact.locating(last.point, seen.family, last.limits, Fraction(last.share), 0.0)
     theta = pseudo(last.point.transform) @ (beta - last.point.shift)
     told = replace(last, information=told.information, trace=told.trace)
     told = replace(told, score=moved(told, seen.family) @ theta)
     return replace(seen, releases=(*seen.releases[:-1], told))
-
-
-class _Quiet(Expected):
-    """The same rows, and no noise."""
-
-    __slots__ = ()
-
-    def _drawn(self, noise: Any, share: Fraction, *, last: bool = False) -> Any:
-        return ((0,) * noise.size,) * noise.size
 
 
 @dataclass(frozen=True, slots=True)

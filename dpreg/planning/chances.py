@@ -9,8 +9,9 @@ errors are normal with variance sigma2, the radius does not bind, and nothing is
 
     D_j = |beta_j sqrt((n - d) v_j) + sigma Z_j|^2 + sigma2 chi2_(d_j - 1),   Z_j standard normal,
 
-v_j the variance of the column, d_j the columns of the term, d those of all effects; useless terms
-have D_j = sigma2 chi2_(d_j). Each term is charged c_j = psi + phi d_j, so model M scores
+v_j the variance of the column (of a term of several beta_j'V_j beta_j, V_j their covariance given
+the other terms), d_j the columns of the term, d those of all effects; useless terms have
+D_j = sigma2 chi2_(d_j). Each term is charged c_j = psi + phi d_j, so model M scores
 sum_{j in M} (c_j - D_j) plus a constant, and a mechanism of rate t draws from these scores.
 
 The mechanisms' laws
@@ -64,65 +65,64 @@ What a selection by the paper's mechanism would cost and find, from public numbe
 
 The chance that a choice by looks finds effects of given sizes, in closed form. No data.
 
-The looks of a call are made of assumed rows, `DRAWS` times, each with noise of its own but for the
-last (`dpreg.looks.expected`): that gives the laws that terms will be chosen from, with nothing but
-the effects in them. What a term gains there is what its test statistic is noncentral by
+The looks of a call are made of assumed rows, `_CHOICE_DRAWS` times, each with noise of its own but
+for the last (`dpreg.looks.expected`): that gives the laws that terms will be chosen from, with
+nothing but the effects in them. What a term gains there is what its test is noncentral by
 (`dpreg.choice.evidence`); the test is at alpha_f / q, and has to pass under each prior. Terms are
 taken as independent of each other: the chance of all of them is the product.
 
-How near a private coefficient will come to the one it stands for: closed forms, no data.
+How near a private coefficient will come to the one it stands for. No data.
 
 Let b0 be the least squares estimate, with standard error s0 and the 5% interval b0 +- h0. The
 private one is b1 = b0 + d with the interval b1 +- h1. The error d is independent of b0, N(0, t^2):
-the privacy noise, and the little that cutting rows costs. Then
+the privacy noise, and the little that cutting rows costs. Matrix-Laplace noise makes t^2 = a + b V
+with V a mixing law (`dpreg.results.inference`). Both intervals are drawn, at the points of a
+lattice, and compared:
 
 overlap (Karr, Kohnen, Oganian, Reiter and Sanil 2006)
-    The common length is min(2 h0, 2 h1, h0 + h1 - |d|), at least 0. With
-    G(c) = E max(c - |d|, 0) = c (2 Phi(c/t) - 1) - 2 t (phi(0) - phi(c/t)), its mean is
-    G(h0 + h1) - G(|h0 - h1|), and the overlap is half of it times (1/(2 h0) + 1/(2 h1)).
+    Their common length is min(2 h0, 2 h1, h0 + h1 - |d|), at least 0; the overlap is half of its
+    mean times (1/(2 h0) + 1/(2 h1)).
 power
     P(|b0| > h0) and P(|b1| > h1) at the coefficient beta: b0 ~ N(beta, s0^2).
 same decision
-    P(both significant) + P(neither): the mean over b0, at its quantiles, of what is left.
-
-Matrix-Laplace noise makes t^2 = a + b V with V a mixing law (`dpreg.results.inference`): all of the
-above is a mean over V.
+    P(both significant) + P(neither).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
 import numpy as np
-from scipy.special import chdtri, expit, gammaln, logit, ndtr, ndtri
+from scipy.special import chdtri, expit, gammaln, logit, ndtri
 
 from dpreg.arrays import Floats, Ints
 from dpreg.choice import evidence
 from dpreg.choice.evidence import Evidence
 from dpreg.choice.rule import clusters, share_of_found
-from dpreg.looks.expected import Expected, without_noise
-from dpreg.looks.loop import Seen, laws_for_choice
+from dpreg.looks.expected import without_noise
+from dpreg.looks.loop import laws_for_choice
+from dpreg.looks.plan import LookPlan
 from dpreg.planning.facts import Facts
 from dpreg.planning.rows import Rows, Stated
 from dpreg.privacy.proofs import score_grid, score_range
 from dpreg.results.inference import mixing, quantiles
-from dpreg.selection.probabilities import charges, panels
+from dpreg.selection.probabilities import charges, log_law
 from dpreg.selection.run import divided_eps
 
-CHOICE_DRAWS: Final = 5
+_CHOICE_DRAWS: Final = 5
 """Times that looks are made: where the last one is taken moves a chance by a few hundredths."""
-_POINTS: Final = 256
+_POINTS: Final = 64  # precision
+_QUANTILES: Final = 256  # precision
 _FAR: Final = 40.0  # precision: exp(-40) is no chance
 _DEEPEST: Final = 700.0
 _LEVEL: Final = 0.05  # by definition: of decisions, and one less the confidence of intervals
-_QUANTILES: Final = 512  # precision
+_PAIRS: Final = 2**13  # precision: pairs of intervals, private and not
 _TINY: Final = 1e-9
-"""Least spread of d beside a half-width: quotients stay finite where nothing is added."""
-_DENSITY: Final = 1 / np.sqrt(2 * np.pi)
+"""Least gain that rows are multiplied by: the quotient stays finite."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,6 +192,15 @@ def least(
     return high
 
 
+def _lattice(points: int, dimensions: int) -> Floats:
+    """Return points spread over the unit cube: Kronecker's, of a generalised golden ratio."""
+    root = 2.0
+    for _ in range(60):
+        root = (1 + root) ** (1 / (dimensions + 1))
+    steps = root ** -np.arange(1.0, dimensions + 1)
+    return np.asarray((0.5 + np.arange(1, points + 1)[:, None] * steps) % 1.0)
+
+
 # ---- the law of the paper's mechanisms -----------------------------------------------------------
 
 
@@ -202,8 +211,7 @@ class Paper:
     Attributes
     ----------
     strength : (k,) array
-        Of each effect, one a term, the sum over its columns of beta^2 v: the fall of the residual
-        sum of squares per row.
+        Of each effect, one a term: the fall of the residual sum of squares per row.
     columns : int array, shape (k,)
         d_j.
     useless : int array, shape (u,)
@@ -232,11 +240,11 @@ class Paper:
     mechanism: str
 
     @classmethod
-    def of(cls, facts: Facts, told: Stated, n: int, eps: float) -> Paper:
+    def of(cls, facts: Facts, told: Stated, assumed: Rows, n: int, eps: float) -> Paper:
         """Settle a call."""
-        request, mechanism = facts.request, facts.mechanism
-        nearest = {"auto": "split", "same": "split", "fresh": "share"}
-        fit = nearest.get(request.fit or "", request.fit)
+        request, fit = facts.request, facts.request.fit
+        mechanism = {"auto": "permute-and-flip"}.get(request.mechanism, request.mechanism)
+        fit = {"auto": "split", "same": "split", "fresh": "share"}.get(fit or "", fit)
         rows = n / 2 if fit == "split" else float(n)
         needed = {"count": request.needs_count, "fit": fit == "share"}
         draw_eps = float(divided_eps(Fraction(eps), needed, {})["selection"])
@@ -254,9 +262,8 @@ class Paper:
         )
         widths = np.array([len(unit) for unit in told.units], dtype=np.int64)
         columns, useless = np.split(widths, [len(told.names)])
-        strength = [float(own.sum()) for own in told.each(told.beta**2 * told.variance)]
         return cls(
-            strength=np.array(strength),
+            strength=assumed.strength,
             columns=columns,
             useless=useless,
             sigma2=told.sigma**2,
@@ -280,7 +287,8 @@ class Paper:
         s = -(gain[:, open_] @ held.T.astype(float))
         total = (s[:, :, None] + score).reshape(len(gain), -1)
         total -= total.min(axis=1, keepdims=True)
-        law = _class_law(total, np.tile(log_copies, len(held)), self.mechanism)
+        copies = np.exp(np.tile(log_copies, len(held)))
+        law = np.array([copies * np.exp(log_law(one, copies, self.mechanism)) for one in total])
         chances = law.reshape(len(gain), len(held), len(sizes)).mean(axis=0)
         each = sure_in.astype(float)
         each[open_] = chances.sum(axis=1) @ held
@@ -290,12 +298,8 @@ class Paper:
         return Detection(each, found, float(every[0]), useless, own, wanted, rate=rate)
 
     def _falls(self) -> Floats:
-        """D_j at each point of the lattice, (L, k): Kronecker's, of a generalised golden ratio."""
-        k, root = len(self.strength), 2.0
-        for _ in range(60):
-            root = (1 + root) ** (1 / (k + 1))
-        steps = root ** -np.arange(1.0, k + 1)
-        z = ndtri((0.5 + np.arange(1, _POINTS + 1)[:, None] * steps) % 1.0)
+        """D_j at each point of the lattice, (L, k)."""
+        z = ndtri(_lattice(_POINTS, len(self.strength)))
         # The other columns of the model, fitted on the same rows, take that many dimensions.
         seen = max(self.rows - float(self.columns.sum()), 0.0)
         moved = np.sqrt(seen * self.strength) + math.sqrt(self.sigma2) * z
@@ -306,7 +310,7 @@ class Paper:
 
         Terms of different width are counted as terms of one price, that of the same mean chance.
         """
-        above, u = 1 - (np.arange(_POINTS) + 0.5) / _POINTS, len(self.useless)
+        above, u = 1 - (np.arange(_QUANTILES) + 0.5) / _QUANTILES, len(self.useless)
         (phi, psi), chances = self.charges, np.zeros(u)
         for columns in np.unique(self.useless):
             fall = self.sigma2 * chdtri(float(columns), above)
@@ -316,39 +320,6 @@ class Paper:
         top = min(u, math.ceil(u * chance + 8 * math.sqrt(u * chance) + 4))  # precision
         s, price = np.arange(top + 1.0), float(np.clip(-logit(chance), -_DEEPEST, _DEEPEST))
         return s, gammaln(u + 1) - gammaln(s + 1) - gammaln(u - s + 1), s * price
-
-
-def _class_law(score: Floats, log_copies: Floats, mechanism: str) -> Floats:
-    """Chance of each class of equal models, (L, C), by one quadrature; see `probabilities`."""
-    out = np.exp(log_copies - np.minimum(score, _DEEPEST))  # the exponential mechanism's
-    step = max(1, 2**21 // (score.shape[1] * _POINTS))
-    for start in range(0, len(score) if mechanism in _LAWS else 0, step):
-        part = slice(start, start + step)
-        log_keep, log_density, weights = _LAWS[mechanism](np.minimum(score[part], _DEEPEST))
-        others = (np.exp(log_copies)[:, None] * log_keep).sum(axis=1, keepdims=True) - log_keep
-        out[part] = np.exp(log_copies) * (np.exp(others + log_density) @ weights)
-    return np.asarray(out / out.sum(axis=1, keepdims=True))
-
-
-_FLIP: Final = panels(np.r_[0.0, 4.0 ** np.arange(-14, 0), 0.5, 1.0], 5)  # precision
-_LAPLACE: Final = panels(np.r_[np.arange(-40.0, -8, 2), np.arange(-8, 40.5)], 4)  # precision
-
-
-def _flip(score: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return log H and log f of each model at the nodes, (L, C, nodes), and the nodes' weights."""
-    u, weights = _FLIP
-    return np.log1p(-np.exp(-score)[:, :, None] * u), -score[:, :, None], weights
-
-
-def _laplace(score: Floats) -> tuple[Floats, Floats, Floats]:
-    x, weights = _LAPLACE
-    gap = x - score[:, :, None]
-    below = np.log1p(-0.5 * np.exp(np.minimum(gap, 0.0)))
-    log_keep = np.where(gap > 0, math.log(0.5) - gap, below)
-    return log_keep, math.log(0.5) - np.abs(gap), weights
-
-
-_LAWS: Final = {"permute-and-flip": _flip, "laplace": _laplace}
 
 
 # ---- the theorems of the paper -------------------------------------------------------------------
@@ -387,14 +358,14 @@ class Situation:
     bound: float
 
     @classmethod
-    def of(cls, facts: Facts, told: Stated, paper: Paper) -> Situation:
+    def of(cls, facts: Facts, told: Stated, assumed: Rows, paper: Paper) -> Situation:
         """Read a call in the unit of the theorems."""
         free, sigma = [j - 1 for unit in told.units for j in unit], told.sigma
         return cls(
             rows=max(paper.rows, 3.0),  # precision: log n is above 1
             eps=paper.eps,
             models=told.models,
-            kappa0=float(min(told.variance[free])),
+            kappa0=float(min(assumed.variance[free])),
             least=min(b / sigma / k for b, k in zip(told.scaled, paper.columns, strict=True)),
             true=int(paper.columns.sum()),
             largest=told.widest,
@@ -459,25 +430,18 @@ def least_rows(theorem: Callable[[Situation], float], at: Situation, chance: flo
 # ---- choices by looks ----------------------------------------------------------------------------
 
 
-def gains(
-    taken: Sequence[tuple[Expected, Seen]], rows: Rows, told: Stated, false_inclusions: float
-) -> Detection:
-    """Return what terms gain in looks at the rows: of each look the least, in the mean over looks.
-
-    Where their columns vary by another ratio than was stated, gains do by its square.
-    """
+def gains(facts: Facts, told: Stated, rows: Rows, plan: LookPlan, n: int) -> Detection:
+    """Return what terms gain in looks: of each the least by any prior, in the mean over looks."""
     assert rows.beta is not None
     with_effect, offered = told.units[: len(told.names)], len(told.units)
-    varied = [float(np.mean(rows.ratios[[j - 1 for j in unit]] ** -2)) for unit in with_effect]
-    looks = [
-        [Evidence(law) for law in laws_for_choice(without_noise(one, seen, rows.beta))]
-        for one, seen in taken
-    ]
-    first = looks[0][0]
-    level = false_inclusions * share_of_found(clusters(first.likeness(told.units))) / offered
+    taken = (rows.looked(plan, n, draw) for draw in range(_CHOICE_DRAWS))
+    quiet = (without_noise(one, seen, rows.beta) for one, seen in taken)
+    looks = [[Evidence(law) for law in laws_for_choice(seen)] for seen in quiet]
+    first, alpha = looks[0][0], float(facts.request.false_inclusions)
+    level = alpha * share_of_found(clusters(first.likeness(told.units))) / offered
 
     def shown(look: Evidence) -> tuple[list[float], list[float]]:
-        own = [look.gain(unit) * more for unit, more in zip(with_effect, varied, strict=True)]
+        own = [look.gain(unit) for unit in with_effect]
         both = zip(own, map(len, with_effect), strict=True)
         return own, [evidence.chance(look, gain, width, level) for gain, width in both]
 
@@ -515,34 +479,17 @@ def measures(
     own = np.sqrt(exact)
     half = -float(ndtri(_LEVEL / 2)) * own
     private = quantiles(sampling, privacy, degrees, _LEVEL)
-    more = np.maximum(sampling - exact, 0.0)
-    scales = np.sqrt(more[:, None] + privacy[:, None] * mixing(degrees))
-    common = _mean_excess(half + private, scales) - _mean_excess(np.abs(half - private), scales)
-    points = own[:, None] * ndtri((np.arange(_QUANTILES) + 0.5) / _QUANTILES) + beta[:, None]
-    least = _TINY * private[:, None]
-    found = np.mean(
-        [_beyond(points, private, np.maximum(own[:, None], least)) for own in scales.T], 0
-    )
-    whole = np.sqrt(own[:, None] ** 2 + scales**2)
+    points, mixed = _lattice(_PAIRS, 2), mixing(degrees)
+    mixture = mixed[(_lattice(_PAIRS, 1) * len(mixed)).astype(int)]
+    spread = np.sqrt(np.maximum(sampling - exact, 0.0) + privacy * mixture)
+    first, moved = beta + own * ndtri(points[:, :1]), spread * ndtri(points[:, 1:])
+    common = np.minimum(half + private - np.abs(moved), 2 * np.minimum(half, private))
+    ordinary, found = np.abs(first) > half, np.abs(first + moved) > private
+    known = np.where(np.isnan(private), np.nan, 1.0)
     return {
         "width": private / half,
-        "overlap": common / 2 * (0.5 / half + 0.5 / private),
-        "same decision": np.where(np.abs(points) > half[:, None], found, 1 - found).mean(axis=1),
-        "power": _beyond(beta[:, None], private, whole).mean(axis=1),
-        # Quantiles of b0 are too coarse for its own power, which has a closed form.
-        "least squares power": _beyond(beta[:, None], half, own[:, None])[:, 0],
+        "overlap": np.maximum(common, 0).mean(axis=0) / 2 * (0.5 / half + 0.5 / private),
+        "same decision": known * (ordinary == found).mean(axis=0),
+        "power": known * found.mean(axis=0),
+        "least squares power": ordinary.mean(axis=0),
     }
-
-
-def _mean_excess(reach: Floats, scales: Floats) -> Floats:
-    """Return the mean over d, and over the scales, of max(reach - |d|, 0)."""
-    unit = np.maximum(scales, _TINY * np.maximum(reach, np.finfo(float).tiny)[:, None])
-    c = reach[:, None] / unit
-    inner = c * (2 * ndtr(c) - 1) - 2 * _DENSITY * (1 - np.exp(-(np.minimum(c, _FAR) ** 2) / 2))
-    return np.asarray((unit * inner).mean(axis=1))
-
-
-def _beyond(centers: Floats, reach: Floats, scale: Floats) -> Floats:
-    """Return P(|b| > reach) of normal b with these centers and this spread, (m, points)."""
-    far = reach[:, None]
-    return np.asarray(ndtr((-far - centers) / scale) + ndtr((centers - far) / scale))

@@ -73,9 +73,8 @@ def _deviations(value: Any, name: str) -> dict[str, float]:
 class Facts:
     """Everything that a caller of a plan said; `asked` is of a family, None in a linear model.
 
-    ``request`` is what `dpreg.dp_select` makes of the arguments that both have; ``papers`` are the
-    given ones that only the paper's methods have: with one of them "auto" takes "pcls". The
-    predictor's standard deviation, where the caller names none, is a supposition.
+    ``request`` is what `dpreg.dp_select` makes of the arguments that both have. The predictor's
+    standard deviation, where the caller names none, is a supposition.
     """
 
     n: int | None = checked(optional, arguments.count, 2, MOST_ROWS)
@@ -94,7 +93,6 @@ class Facts:
     schema: Any
     like: Any
     method: str
-    papers: tuple[str, ...]
     request: SelectionRequest
     noise: str | None
     asked: Asked | None
@@ -108,12 +106,6 @@ class Facts:
     def family(self) -> str:
         """The family's name; empty in a linear model."""
         return "" if self.asked is None else self.asked.family
-
-    @property
-    def mechanism(self) -> str:
-        """Of the paper's method."""
-        named = self.request.mechanism
-        return "permute-and-flip" if named == "auto" else named
 
     @classmethod
     def of_call(cls, call: Mapping[str, Any], usual: Mapping[str, Any]) -> Facts:
@@ -134,7 +126,6 @@ class Facts:
             raise ArgumentError('with family= the intercept is in every model: keep "Intercept".')
         if noise == "gaussian" and not request.budget.delta:
             raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
-        shared = ('fit="share"',) if request.fit == "share" else ()
         return cls(
             **checked_fields(cls, call),
             **{name: call[name] for name in ("formula", "schema", "like")},
@@ -142,7 +133,6 @@ class Facts:
             effects={} if of == "glm" else _named(call["effects"], of),
             spread=_sized_or(call["spread"], "spread", 1 if call["family"] == "binomial" else 0.5),
             method=method,
-            papers=(*(name for name in _PAPERS if name in given), *shared),
             request=request,
             noise=noise,
             asked=Asked.of(call) if family else None,

@@ -103,6 +103,8 @@ def _facts(plan: Any, kind: str) -> Facts:
     intervals = "expected" if plan.enough else "may be missing"
     if missing.any():
         intervals = "none" if missing.all() else "not of all coefficients"
+    looks = plan.looks()
+    number = looks.most - len(looks.early) + len(looks.between(curved=bool(plan.facts.family)))
     told = {
         "plan": plan,
         "found": {"n": "", "eps": "", plan.solved: " (found)"},
@@ -111,7 +113,8 @@ def _facts(plan: Any, kind: str) -> Facts:
         "terms": len(stated.units),
         "models": f"{stated.models:,}" if stated.models < 10**12 else f"{stated.models:.2e}",
         "columns": len(plan.rows.described.columns),
-        "looks": "gram: one look" if plan.method == "gram" else "adaptive: three to five looks",
+        "looks": f"adaptive: {number} looks" if plan.adaptive else f"{plan.method}: one look",
+        "noise": plan.mechanism if plan.adaptive else plan.facts.noise or "",
         "intervals": intervals if len(missing) else "",
     }
     if kind == "pcls":
@@ -143,7 +146,7 @@ def _found(plan: Any, kind: str) -> Grid:
     unit = clip**2 if kind == "pcls" else 1.0
     cells = {
         "effect": np.array(told.scaled) * clip,
-        "sd": told.deviations,
+        "sd": [float(own.max()) ** 0.5 for own in told.each(plan.rows.variance)],
         "own": found.own * unit,
         "wanted": found.wanted * unit,
         "chance": found.each,
@@ -174,23 +177,14 @@ def _notes(plan: Any) -> list[str]:
 
 def _way(plan: Any) -> str:
     """Say which method "auto" takes here, and what the other would need."""
-    facts = plan.facts
-    papers = facts.method == "auto" and facts.papers
-    kind = "others"
-    if plan.method == "adaptive":
+    facts, kind = plan.facts, "others"
+    if plan.adaptive:
         kind = "adaptive"
-    elif papers:
-        kind = "papers"
+    elif facts.method == "auto" and facts.request.fit == "share":
+        kind = "share"
     elif plan.unsuited:
         kind = "unsuited"
-    return words(
-        f"way-{kind}",
-        n=plan.rows_needed,
-        eps=plan.eps_needed,
-        instead="pcls" if facts.chooses else "gram",
-        papers=", ".join(facts.papers),
-        why=plan.unsuited,
-    )
+    return words(f"way-{kind}", plan=plan, instead="pcls" if facts.chooses else "gram")
 
 
 def _assumed(plan: Any, kind: str) -> str:
@@ -242,8 +236,9 @@ def picture(plan: Any, over: str, ax: Axes | None = None) -> Axes:
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_xlabel("rows n" if rows else "eps of the whole call")
     axes.set_ylabel("chance of being found")
+    mechanism = plan.mechanism if plan.adaptive else plan.paper.mechanism
     other = f"eps {plan.eps:g}" if rows else f"n {plan.n:,}"
     used = "rows of like used" if plan.rows.like else "no data used"
-    axes.set_title(f"Plan at {other}, {plan.facts.mechanism}; {used}", fontsize="medium")
+    axes.set_title(f"Plan at {other}, {mechanism}; {used}", fontsize="medium")
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1), handlelength=3.2)
     return axes

@@ -14,12 +14,13 @@ import math
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 import pandas as pd
 
+from dpreg.api.context import exclusive_groups
 from dpreg.api.looks import unsuited
 from dpreg.errors import ArgumentError
 from dpreg.looks.plan import NOISES, LookPlan, eps_for, fresh_share, plan_looks, too_few
@@ -31,9 +32,9 @@ from dpreg.planning.rows import (
     WIDE,
     Rows,
     Stated,
-    fitted,
-    fitted_chosen,
-    fitted_once,
+    by_looks,
+    by_moments,
+    predicted,
     stated,
 )
 from dpreg.privacy.budget import Budget
@@ -82,15 +83,11 @@ class Planned(Printed):
     def of(cls, facts: Facts) -> Self:
         """Assume rows for what a caller said."""
         told = stated(facts)
-        rows = Rows.of(facts, told)
-        if not facts.family and (facts.correlation or facts.like is not None):
-            # The paper's methods describe a column only by its deviation given the others.
-            told = replace(told, variance=rows.deviations**2)
         ranged = not facts.chooses and facts.like is None
         return cls(
             facts=replace(facts, like=None),  # its rows, so far as they are used, are in `rows`
             stated=told,
-            rows=rows,
+            rows=Rows.of(facts, told),
             skewed=Rows.of(facts, told, skewed=True) if ranged else None,
             n=facts.n or 0,
             eps=facts.eps or 0.0,
@@ -105,26 +102,20 @@ class Planned(Printed):
     # ---- the method, by the rules of the call ----------------------------------------------------
 
     @property
-    def fit(self) -> str | None:
-        """The `fit` of a choice by looks."""
-        told = self.facts.request.fit
-        return "fresh" if told == "auto" else told
-
-    @property
     def cost(self) -> Budget:
         """What the whole call would cost."""
         return Budget(Fraction(self.eps), self.facts.request.budget.delta)
 
     def looks(self, cost: Budget | None = None) -> LookPlan:
         """Return the looks of the call, or of one at another cost."""
-        facts, described = self.facts, self.rows.described
-        fresh = facts.chooses and self.fit == "fresh"
+        facts, described, design = self.facts, self.rows.described, self.stated.design
+        fresh = facts.chooses and facts.request.fit in ("auto", "fresh")
         return plan_looks(
             len(described.columns),
-            self.cost if cost is None else cost,
+            cost or self.cost,
             facts.request.protection,
-            others=len(described.offsets) + (described.trials is not None),
-            exclusive=self.stated.exclusive,
+            others=len(design.columns) - 1 - len(described.columns),
+            exclusive=exclusive_groups(design, range(len(design.columns))),
             noise=facts.noise if facts.noise in NOISES else None,
             chooses=facts.chooses,
             later=fresh_share(facts.request.budget.delta) if fresh else Fraction(0),
@@ -152,7 +143,7 @@ class Planned(Printed):
         facts = self.facts
         if facts.method != "auto":
             return facts.method == "adaptive"
-        once = facts.papers or facts.noise == "laplace" or self.unsuited
+        once = facts.request.fit == "share" or facts.noise == "laplace" or self.unsuited
         return not once and self.n >= self.looks().rows_needed
 
     @property
@@ -170,12 +161,11 @@ class Planned(Printed):
 
     def predicted(self, rows: Rows) -> pd.DataFrame:
         """Predict the standard errors that the call tells."""
-        plan = self.looks()
-        if self.facts.chooses:
-            return fitted_chosen(plan, rows, self.n, fresh=self.fit == "fresh")
-        if self.adaptive:
-            return fitted(plan, rows, self.n)
-        return fitted_once(plan, self.stated.exclusive, rows, self.n, self.facts.noise)
+        release = partial(by_looks, self.looks(), rows, self.n)
+        if not (self.facts.chooses or self.adaptive):
+            told, noise = self.stated, self.facts.noise
+            release = partial(by_moments, self.looks(), rows, self.n, told=told, noise=noise)
+        return predicted(release, rows.names)
 
     @cached_property
     def errors(self) -> pd.DataFrame:
@@ -186,7 +176,7 @@ class Planned(Printed):
         """
         rows = self.rows
         if self.facts.chooses:
-            if self.fit is None or not self.adaptive:
+            if self.facts.request.fit is None or not self.adaptive:
                 return pd.DataFrame({"std err": [], "mark": []})
             useless = {j for unit in self.stated.units[len(self.stated.names) :] for j in unit}
             rows = rows.only([place for place in rows.places if place not in useless])
@@ -242,7 +232,7 @@ class Planned(Printed):
         if not facts.chooses or facts.method != "auto":
             return self._least(name)
         # By the paper's way first, which is for the smallest tables.
-        with suppress(*([] if facts.papers else [ArgumentError])):
+        with suppress(*([] if facts.request.fit == "share" else [ArgumentError])):
             paper = self._by("pcls")._least(name)._by("auto")
             if not paper.adaptive:
                 return paper
@@ -255,18 +245,18 @@ class Planned(Printed):
         rows, (first, last, near) = name == "n", _RANGES[name]
         quick = replace(self, skewed=None)
 
-        def reached(value: float) -> bool:
-            return quick._with(name, round(value) if rows else _up(value)).reached
-
         def settled(value: float) -> float:
             return math.ceil(value) if rows else _up(value)
+
+        def reached(value: float) -> bool:
+            return quick._with(name, settled(value)).reached
 
         needed = self.looks().rows_needed if rows else self.eps_needed
         if self.facts.of == "ols":
             first = max(first, needed / 8 if rows else 1e-3)  # work
         elif self.facts.method == "adaptive":
             first = max(first, needed)
-            if reached(settled(needed)):
+            if reached(needed):
                 return self._with(name, settled(needed))
         found = chances.least(reached, first, last, near, 1.0 if rows else 0.0)
         if found is None:
@@ -299,21 +289,19 @@ class Plan(Planned):
     @property
     def paper(self) -> Paper:
         """The same selection by the paper's mechanism."""
-        return Paper.of(self.facts, self.stated, self.n, self.eps)
+        return Paper.of(self.facts, self.stated, self.rows, self.n, self.eps)
 
     @property
     def situation(self) -> Situation:
         """What the paper's theorems ask about."""
-        return Situation.of(self.facts, self.stated, self.paper)
+        return Situation.of(self.facts, self.stated, self.rows, self.paper)
 
     @cached_property
     def detection(self) -> Detection:
         """What the law of the call predicts."""
         if not self.adaptive:
             return self.paper.detect()
-        taken = self.rows.looked(self.looks(), self.n, chances.CHOICE_DRAWS)
-        alpha = float(self.facts.request.false_inclusions)
-        return chances.gains(taken, self.rows, self.stated, alpha)
+        return chances.gains(self.facts, self.stated, self.rows, self.looks(), self.n)
 
     @property
     def reached(self) -> bool:
@@ -386,14 +374,25 @@ class RegressionPlan(Planned):
     """
 
     @cached_property
-    def measured(self) -> pd.DataFrame:
-        """The stated coefficients of a linear model beside those of least squares."""
-        told, at = self.stated, list(self.stated.places)
-        ahead = len(self.rows.names) - len(told.beta)
-        found = self.errors.iloc[[ahead + place for place in at]]
-        beta = (told.beta * told.scales)[at]
-        parts = ("without privacy", "sampling", "privacy")
-        own, sampling, privacy = (found[name].to_numpy() for name in parts)
+    def coefficients(self) -> pd.DataFrame:
+        """What is predicted of each coefficient: of a family `errors`, else of each stated one.
+
+        Columns: ``coef`` as stated; ``std err`` of the private estimate, and its parts
+        ``sampling error`` and ``privacy noise``; ``least squares``, the standard error without
+        privacy; ``width``, of the private interval over the ordinary one; ``overlap``, the expected
+        interval overlap of Karr et al. (2006); ``same decision``, the chance that both or neither
+        is significant at 5%; ``power`` and ``least squares power``, the chances that they are;
+        ``mark``, what a call is expected to say of the coefficient: nothing, "wide" or "no
+        interval" (its numbers are then missing); without `like` also ``std err if skewed``: the
+        standard error if columns bunch at one end of their bounds and levels are rare, as
+        `dpreg.planning.rows` says.
+        """
+        if self.facts.family:
+            return self.errors
+        ahead = len(self.rows.names) - len(self.stated.beta)
+        found = self.errors.iloc[[ahead + place for place in self.stated.places]]
+        beta = np.array(list(self.facts.effects.values()))
+        _, sampling, privacy, own = found.iloc[:, :4].to_numpy(dtype=float).T
         table: dict[str, Any] = {
             "coef": beta,
             "std err": found["std err"],
@@ -408,22 +407,6 @@ class RegressionPlan(Planned):
         return pd.DataFrame(table, index=found.index)
 
     @property
-    def coefficients(self) -> pd.DataFrame:
-        """What is predicted of each coefficient: of a family `errors`, else of each stated one.
-
-        Columns: ``coef`` as stated; ``std err`` of the private estimate, and its parts
-        ``sampling error`` and ``privacy noise``; ``least squares``, the standard error without
-        privacy; ``width``, of the private interval over the ordinary one; ``overlap``, the expected
-        interval overlap of Karr et al. (2006); ``same decision``, the chance that both or neither
-        is significant at 5%; ``power`` and ``least squares power``, the chances that they are;
-        ``mark``, what a call is expected to say of the coefficient: nothing, "wide" or "no
-        interval" (its numbers are then missing); without `like` also ``std err if skewed``: the
-        standard error if columns bunch at one end of their bounds and levels are rare, as
-        `dpreg.planning.rows` says.
-        """
-        return self.errors if self.facts.family else self.measured
-
-    @property
     def marks(self) -> pd.Series[str]:
         """What a call is expected to say of each coefficient that is planned."""
         return self.coefficients["mark"]
@@ -433,23 +416,23 @@ class RegressionPlan(Planned):
         """Whether all is significant with the chance that is wanted, or has its interval."""
         if self.facts.family:
             return not self.notes
-        effects = self.measured["coef"] != 0
+        effects = self.coefficients["coef"] != 0
         return bool((self.each[effects] >= self.facts.chance).all())
 
     @property
     def each(self) -> pd.Series[float]:
         """The chance that each stated coefficient is significant at 5% in the private table."""
-        return self.measured["power"]
+        return self.coefficients["power"]
 
     @property
     def overlap(self) -> float:
         """Expected interval overlap, in the mean over the stated coefficients."""
-        return float(self.measured["overlap"].mean())
+        return float(self.coefficients["overlap"].mean())
 
     @property
     def same(self) -> float:
         """Share of the stated coefficients whose decision at 5% would be the same, expected."""
-        return float(self.measured["same decision"].mean())
+        return float(self.coefficients["same decision"].mean())
 
     def __repr__(self) -> str:
         """Say what is predicted."""

@@ -1,12 +1,12 @@
 r"""Rows that a plan makes up, or is given, to stand for those to come, and what calls say of them.
 
-No confidential row is read. Made-up raw columns are uniform between their bounds, or normal about
-the middle of them where `sd` gives a standard deviation and no other term is made of the column;
-levels are equally frequent, or as frequent as `sd` of their 0/1 columns implies; columns with
-bounds (0, 1) and an `sd` hold 0 and 1. Numbers are drawn from normal ones with one correlation
-between any two. The formula then makes its own columns of them: powers, products and levels are
-related as they will be. Without a formula there is one term a column, in [-1, 1]. Everything comes
-from a fixed seed, so that a plan is the same every time.
+No confidential row is read. Made-up raw columns are uniform between their bounds; levels are
+equally frequent, or as frequent as `sd` of their 0/1 columns implies; columns with bounds (0, 1)
+and an `sd` hold 0 and 1. Numbers are drawn from normal ones with one correlation between any two.
+The formula then makes its own columns of them: powers, products and levels are related as they will
+be. A column that `sd` speaks of is drawn towards its mean until it varies so much given the others.
+Without a formula there is one term a column, in [-1, 1]. Everything comes from a fixed seed, so
+that a plan is the same every time.
 
 Real columns seldom fill their bounds. *Skewed* rows are the second assumption that a plan without
 ``like=`` makes: numbers bunch at the lower end, the median a tenth of the way up, with a long tail
@@ -29,29 +29,27 @@ Tested in `tests/planning/test_assumed.py`, `tests/planning/test_fitted.py` and
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 from scipy.linalg import cholesky
-from scipy.special import ndtr, ndtri
 
 from dpreg.api.context import exclusive_groups
 from dpreg.api.looks import FamilyModel, LinearModel, LookedModel, columns_of
-from dpreg.arrays import Floats
+from dpreg.arrays import CELL_BITS, Floats
 from dpreg.columns import LEAST_EPS, Numeric
 from dpreg.errors import ArgumentError, shown
 from dpreg.estimation.gram import release_gram
 from dpreg.estimation.inference import fit_gram
 from dpreg.formula.design import Design, build_design
 from dpreg.looks.described import Described
-from dpreg.looks.expected import Expected, expected_looks, expected_moments
+from dpreg.looks.expected import Expected, expected_moments
 from dpreg.looks.families import Family, Linear, family_of
 from dpreg.looks.law import NARROW, estimates
-from dpreg.looks.loop import Seen, look_at_chosen, point_of_chosen
+from dpreg.looks.loop import Seen, look, look_at_chosen, point_of_chosen
 from dpreg.looks.plan import LookPlan
 from dpreg.planning.facts import Facts
 from dpreg.privacy.account import Account
@@ -71,7 +69,6 @@ which noise rules were planned .8 to 3 times as calls had it, or with intervals 
 python -m pytest -m audit tests/planning/test_fitted.py; 2026-11-24."""
 _APART: Final = 2.0
 """Releases disagree where the middle half of a coefficient's errors spans such a factor."""
-_UNIFORM: Final = 1 / 3  # by definition: variance of a column that is uniform on [-1, 1]
 _ROWS: Final = (4096, 1 << 15)  # work
 """Rows that are made up: so many at least, and more of a rare response."""
 _EVENTS: Final = 400  # work: ones, or successes, that made-up rows should hold
@@ -83,7 +80,7 @@ _SKEW: Final = 0.7
 """Standard deviation of their logarithms."""
 _RARE: Final = 0.05
 """Share of the rows that has a level, in skewed rows."""
-_SEEDS: Final = {"columns": 24, "responses": 36, "releases": 37}  # by definition
+_SEEDS: Final = {"columns": 24, "looks": 35, "responses": 36, "releases": 37}  # by definition
 _STEPS: Final = 12  # precision: of the fit without privacy
 _FAR: Final = 60.0  # precision: beyond every linear predictor
 _SIZES: Final = 1e-60, 1e60  # precision
@@ -101,8 +98,8 @@ class Stated:
     ----------
     names : tuple of str
         Terms with an effect.
-    beta, variance : float64 arrays, shape (p,)
-        Of all stored columns without the constant: coefficients, and variances given the rest.
+    beta : float64 array, shape (p,)
+        Coefficients of all stored columns without the constant.
     units : tuple of tuples of int
         The columns of each term on offer, from 1; those with an effect first.
     sigma : float
@@ -117,15 +114,12 @@ class Stated:
         The columns' names, p of them.
     places : tuple of int
         Of the stated effects among the columns, in the caller's order.
-    scales : float64 array, shape (p,)
-        Own units of the response over those of each column, for one of a stored coefficient.
     design : Design
     model : LookedModel
     """
 
     names: tuple[str, ...]
     beta: Floats
-    variance: Floats
     units: tuple[tuple[int, ...], ...]
     sigma: float
     models: int
@@ -133,7 +127,6 @@ class Stated:
     given: Mapping[int, float]
     labels: tuple[str, ...]
     places: tuple[int, ...]
-    scales: Floats
     design: Design
     model: LookedModel
 
@@ -145,16 +138,6 @@ class Stated:
     def scaled(self) -> tuple[float, ...]:
         """|beta|_1 of each term in stored units (response divided by its scale and clip)."""
         return tuple(float(own.sum()) for own in self.each(np.abs(self.beta)))
-
-    @property
-    def deviations(self) -> tuple[float, ...]:
-        """Standard deviation given the rest, in stored units, the largest of a term."""
-        return tuple(float(own.max()) for own in self.each(np.sqrt(self.variance)))
-
-    @property
-    def exclusive(self) -> list[tuple[int, ...]]:
-        """The 0/1 columns of each factor that has several."""
-        return exclusive_groups(self.design, range(len(self.design.columns)))
 
 
 def _designed(facts: Facts) -> tuple[Design, LookedModel]:
@@ -187,35 +170,32 @@ def stated(facts: Facts) -> Stated:
     (design, model), effects = _designed(facts), facts.effects
     most, names = facts.request.max_terms, tuple(column.name for column in design.columns)
     space = build_space(design.terms, names, keep=design.keep, max_terms=most)
-    both, free = zip(space.units, space.unit_columns, strict=True), set().union(*space.unit_columns)
-    units = [(name, tuple(columns)) for name, columns in both]
+    labels, offered, free = names[1:], space.units, set().union(*space.unit_columns)
     if facts.formula is None:
         labels = (*effects, *(f"column {j}" for j in range(len(effects) + 1, len(names))))
-        units = [(label, columns) for label, (_, columns) in zip(labels, units, strict=True)]
-        place = {name: j for j, name in enumerate(effects, 1)}
+        offered, place = labels, {name: j for j, name in enumerate(effects, 1)}
     else:
-        labels, place = names[1:], {name: j for j, name in enumerate(names) if j}
-        place |= {term.name: term.columns[0] for term in design.terms if term.columns[1:] == ()}
+        place = {name: j for j, name in enumerate(names) if j}
+        place |= {term.name: term.columns[0] for term in design.terms if len(term.columns) == 1}
         place.pop("Intercept", None)
     _check_known(effects, [name for name in place if place[name] in free], "effects")
     _check_known(facts.sd, place, "sd")
     at = [place[name] for name in effects]
     if len(set(at)) < len(at):
         raise ArgumentError("effects names one column twice, by its term and by its own name.")
-    scales = design.response.width / np.array([column.width for column in design.columns[1:]])
-    beta = np.zeros(len(scales))
+    beta = np.zeros(len(names) - 1)
     for j, value in zip(at, effects.values(), strict=True):
-        beta[j - 1] = value / scales[j - 1]
+        beta[j - 1] = value / (design.response.width / design.columns[j].width)
     given = {place[name]: sd / design.columns[place[name]].width for name, sd in facts.sd.items()}
-    variance = np.array([_variance(design, j, given) for j in range(1, len(names))])
     sigma = facts.sigma / design.response.width
-    sizes = [*np.abs(beta[beta != 0]), sigma, *(variance[j - 1] for j in free)]
+    sizes = [*np.abs(beta[beta != 0]), sigma, *(sd**2 for sd in given.values())]
     if not all(_SIZES[0] <= size <= _SIZES[1] for size in sizes):
         raise ArgumentError(
             "effects, sigma or sd are out of all proportion to the bounds of the schema: in scaled "
             "units they must lie between 1e-60 and 1e60."
         )
-    units.sort(key=lambda one: not set(at) & set(one[1]))
+    both = zip(offered, space.unit_columns, strict=True)
+    units = sorted(both, key=lambda one: not set(at) & set(one[1]))
     found = tuple(name for name, columns in units if set(at) & set(columns))
     if most is not None and most < len(found):
         raise ArgumentError(
@@ -226,7 +206,6 @@ def stated(facts: Facts) -> Stated:
     return Stated(
         names=found,
         beta=beta,
-        variance=variance,
         units=tuple(columns for _, columns in units),
         sigma=sigma,
         models=space.size,
@@ -234,25 +213,9 @@ def stated(facts: Facts) -> Stated:
         given=given,
         labels=labels,
         places=tuple(j - 1 for j in at),
-        scales=scales,
         design=design,
         model=model,
     )
-
-
-def _variance(design: Design, j: int, given: Mapping[int, float]) -> float:
-    """Variance of a stored column: as given, or evenly spread over its bounds or levels."""
-    column = design.columns[j]
-    if j in given:
-        return given[j] ** 2
-    term = next(term for term in design.terms if j in term.columns)
-    spread = (column.hi - column.lo) / (2 * column.width)
-    if len(term.columns) > 1 and term.exclusive:
-        level = 1 / (len(term.columns) + 1)
-        return level * (1 - level) * (2 * spread) ** 2
-    declared = design.schema.get(term.factors[0]) if len(term.factors) == 1 else None
-    two_points = declared is not None and not isinstance(declared, Numeric)
-    return spread**2 if two_points else spread**2 * _UNIFORM
 
 
 def _check_known(given: Iterable[str], known: Iterable[str], name: str) -> None:
@@ -295,11 +258,7 @@ def assumed(
     least : int
         Rows to make up at least.
     """
-    known = {
-        design.columns[j].name: sd * design.columns[j].width
-        for j, sd in given.items()
-        if _alone(design, j)
-    }
+    known = {design.columns[j].name: sd * design.columns[j].width for j, sd in given.items()}
     rows = max(least, 4 * (len(design.columns) - 1))
     table = _raw(design, known, correlation, rows, skewed=skewed) if like is None else like
     source, outcome = as_source(table), design.needed[0]
@@ -310,9 +269,17 @@ def assumed(
         raise ArgumentError(f"like lacks columns of the formula: {', '.join(missing)}.")
     own = like is not None and outcome in source.names
     read = {name: kind for name, kind in design.types.items() if own or name != outcome}
-    blocks = [design.block(_with(design, chunk, own)) for chunk in source.chunks(read, _MOST_ROWS)]
+    blocks = []
+    for chunk in source.chunks(read, _MOST_ROWS):
+        nobody = np.zeros(len(next(iter(chunk.values()))))  # whatever stands there is not used
+        blocks.append(design.block({outcome: nobody, **chunk}))
     z = np.concatenate([block[block[:, 0] > 0] for block in blocks])[:_MOST_ROWS]
     x = np.ascontiguousarray(z[:, 1:-1])
+    numbers = [j - 1 for j in given if not design.columns[j].levels]
+    if numbers:
+        wanted = np.array([given[j + 1] for j in numbers]) / deviations_of(x)[numbers]
+        means = x[:, numbers].mean(axis=0)
+        x[:, numbers] = np.clip(means + (x[:, numbers] - means) * wanted, -1.0, 1.0)
     if len(x) <= 2 * x.shape[1] + 2:
         raise ArgumentError(
             "like must have complete rows of the formula's columns, more than twice as many as "
@@ -324,32 +291,25 @@ def assumed(
 
 def deviations_of(x: Floats) -> Floats:
     """Return the standard deviation of each column given the others, in these rows: (p,)."""
+    scale, inverse = _precision(x)
+    return np.asarray(scale / np.sqrt(np.maximum(np.diag(inverse), 1.0)))
+
+
+def explained_by(x: Floats, beta: Floats, units: Iterable[Sequence[int]]) -> Floats:
+    """Return the variance that each set of columns, from 1, explains given the others."""
+    (scale, inverse), found = _precision(x), []
+    for at in ([j - 1 for j in unit] for unit in units):
+        own = scale[at] * beta[at]
+        found.append(own @ np.linalg.pinv(inverse[np.ix_(at, at)], hermitian=True) @ own)
+    return np.array(found)
+
+
+def _precision(x: Floats) -> tuple[Floats, Floats]:
+    """Return the columns' standard deviations, and the inverse of their correlations."""
     centred = x - x.mean(axis=0)
     moments = centred.T @ centred / len(centred)
     scale = np.sqrt(np.maximum(np.diag(moments), np.finfo(float).tiny))
-    inverse = np.diag(np.linalg.pinv(moments / np.outer(scale, scale), hermitian=True))
-    return np.asarray(scale / np.sqrt(np.maximum(inverse, 1.0)))
-
-
-def _alone(design: Design, j: int) -> bool:
-    """Whether no other term is made of the raw column too.
-
-    Given its powers and products a column varies little, whatever its own spread is.
-    """
-    own = next(term for term in design.terms if j in term.columns)
-    words = {word for factor in own.factors for word in re.findall(r"\w+", factor)}
-    others = [factor for term in design.terms if term is not own for factor in term.factors]
-    return not any(words & set(re.findall(r"\w+", factor)) for factor in others)
-
-
-def _with(design: Design, chunk: Mapping[str, Any], own: bool) -> Mapping[str, Any]:
-    """Return a chunk with a response, in the middle of its bounds where it has none of its own."""
-    if own:
-        return chunk
-    declared = design.schema[design.needed[0]]
-    value = (declared.lo + declared.hi) / 2 if isinstance(declared, Numeric) else 0.0
-    rows = len(next(iter(chunk.values())))
-    return {**chunk, design.needed[0]: np.full(rows, value)}
+    return scale, np.linalg.pinv(moments / np.outer(scale, scale), hermitian=True)
 
 
 def _raw(
@@ -358,14 +318,12 @@ def _raw(
     """Make up the raw columns that a formula reads."""
     numeric = [name for name in design.needed[1:] if isinstance(design.schema[name], Numeric)]
     normal = dict(zip(numeric, _normal(rows, len(numeric), correlation).T, strict=True))
-    inflation = inflated(len(numeric), correlation)
     rng = np.random.default_rng([_SEEDS["columns"], 1])
     table: dict[str, Any] = {}
     for name in design.needed[1:]:
         declared = design.schema[name]
         if isinstance(declared, Numeric):
-            spread = known[name] * inflation if name in known else None
-            table[name] = _numbers(declared, normal[name], spread, skewed=skewed)
+            table[name] = _numbers(declared, normal[name], known.get(name), skewed=skewed)
             continue
         levels = list(getattr(declared, "levels", (False, True)))
         shares = _shares([known.get(f"{name}[T.{level}]") for level in levels[1:]], skewed=skewed)
@@ -378,16 +336,16 @@ def _raw(
 
 def _numbers(declared: Numeric, normal: Floats, spread: float | None, *, skewed: bool) -> Floats:
     low, high = declared.lo, declared.hi
-    if spread is None and skewed and (low, high) == (0, 1):
-        return (normal > ndtri(1 - _RARE)).astype(float)
-    if spread is None:
-        way = np.minimum(_LOW * np.exp(_SKEW * normal), 1.0) if skewed else ndtr(normal)
-        return np.asarray(low + (high - low) * way)
-    if (low, high) == (0, 1):
-        share = 0.5 - math.sqrt(max(0.25 - spread**2, 0.0))  # by definition
+    if (low, high) == (0, 1) and (skewed or spread is not None):
+        share = _RARE
+        if spread is not None:
+            share = 0.5 - math.sqrt(max(0.25 - spread**2, 0.0))  # by definition
         at_least_two = max(round(share * len(normal)), 2)
         return (np.argsort(np.argsort(-normal)) < at_least_two).astype(float)
-    return np.asarray(np.clip((low + high) / 2 + spread * normal, low, high))
+    way = np.minimum(_LOW * np.exp(_SKEW * normal), 1.0)
+    if not skewed:
+        way = (np.argsort(np.argsort(normal)) + 0.5) / len(normal)
+    return np.asarray(low + (high - low) * way)
 
 
 def _shares(stated: Sequence[float | None], *, skewed: bool) -> list[float]:
@@ -415,13 +373,6 @@ def _normal(rows: int, columns: int, correlation: float) -> Floats:
     return np.asarray(
         drawn[:, 1:] * math.sqrt(1 - correlation) + drawn[:, :1] * math.sqrt(correlation)
     )
-
-
-def inflated(columns: int, correlation: float) -> float:
-    """Return a column's standard deviation over that given the others: equal correlations."""
-    others = columns - 1
-    explained = others * correlation**2 / (1 + (others - 1) * correlation)
-    return 1.0 if columns < 2 else 1 / math.sqrt(1 - explained)
 
 
 def _residuals(x: Floats, response: Floats | None, *, skewed: bool) -> Floats:
@@ -457,10 +408,10 @@ class Rows:
     names : tuple of str
     to_user : (k, k) and (k,) arrays
         As for `dpreg.looks.law.estimates`.
-    ratios : (p,) array
-        Of each column looked at: its deviation given the others here, over the stated one.
-    deviations : array
-        Of all stored columns given the others, as stated or else as here.
+    variance : (p,) array
+        Of all stored columns given the others.
+    strength : (k,) array
+        What each term with an effect explains, given the other terms: a variance.
     like : bool
         Whether they are rows of another table.
     """
@@ -472,8 +423,8 @@ class Rows:
     places: tuple[int, ...]
     names: tuple[str, ...]
     to_user: tuple[Floats, Floats] = field(repr=False)
-    ratios: Floats = field(repr=False)
-    deviations: Floats = field(repr=False)
+    variance: Floats = field(repr=False)
+    strength: Floats = field(repr=False)
     like: bool
 
     @classmethod
@@ -484,7 +435,6 @@ class Rows:
         design, model, least = told.design, told.model, max(_ROWS[0], int(more))
         family, described = model.family(design), model.described(design)
         at = columns_of(model, design)
-        units = model.to_user_units(design, at)
         x, residuals, y = assumed(
             design, told.given, facts.correlation, facts.like, skewed=skewed, least=least
         )
@@ -495,11 +445,6 @@ class Rows:
             beta = np.append(float(np.mean(y) - x.mean(axis=0) @ told.beta), told.beta)
         elif y is None:
             y, beta = _responses(facts, told, family, described, x)
-        deviations = deviations_of(x)
-        ratios = deviations.copy()
-        deviations[[j - 1 for j in told.given]] = list(told.given.values())
-        ratios = (ratios / deviations)[[j - 1 for j in described.columns]]
-        by_place = np.append(1.0, ratios)[-len(at) :]
         return cls(
             family=family,
             described=described,
@@ -507,9 +452,9 @@ class Rows:
             beta=beta,
             places=tuple(range(len(described.columns) + 1))[-len(at) :],
             names=tuple(("Intercept", *told.labels)[j] for j in at),
-            to_user=(units[0] * by_place, units[1]),
-            ratios=ratios,
-            deviations=deviations,
+            to_user=model.to_user_units(design, at),
+            variance=deviations_of(x) ** 2,
+            strength=explained_by(x, told.beta, told.units[: len(told.names)]),
             like=facts.like is not None,
         )
 
@@ -520,9 +465,11 @@ class Rows:
         names = tuple(self.names[i] for i in at)
         return replace(self, places=tuple(places), names=names, to_user=units)
 
-    def looked(self, plan: LookPlan, n: int, draws: int) -> tuple[tuple[Expected, Seen], ...]:
-        """Look so many times at a table of n rows that these stand for."""
-        return expected_looks(plan, self.family, self.described, self.z, n, draws=draws)
+    def looked(self, plan: LookPlan, n: int, draw: int) -> tuple[Expected, Seen]:
+        """Look at a table of n rows that these stand for; each draw has noise of its own."""
+        rng = np.random.default_rng([_SEEDS["looks"], draw])
+        rows = Expected(plan, self.described, self.z, n, rng)
+        return rows, look(rows, self.family)
 
     def plain(self, rows: float, scatter: float) -> Floats:
         """Return standard errors of the right model without privacy, in the user's units.
@@ -555,10 +502,9 @@ class Rows:
 
 def _times(described: Described, z: Floats) -> Floats:
     """Return the numbers of trials."""
-    trials = described.trials
-    if trials is None:
+    if described.trials is None:
         return np.ones(len(z))
-    return np.asarray(np.rint(trials.scale[0] + trials.scale[1] * z[:, trials.column]))
+    return described.trials.of(np.ldexp(z.T, CELL_BITS))
 
 
 def _responses(
@@ -612,8 +558,38 @@ Told = tuple[Floats, Floats, Sequence[bool]]
 """Variances of both sources, of sampling alone, and which are marked, in the user's units."""
 
 
-def fitted(plan: LookPlan, rows: Rows, n: int) -> pd.DataFrame:
-    """Predict what looks would say of a table of n rows.
+def by_looks(plan: LookPlan, rows: Rows, n: int, draw: int) -> Told:
+    """Say what looks say of a table of n rows: of all its columns, or of those that are chosen."""
+    one, seen = rows.looked(plan, n, draw)
+    places: Sequence[int] = rows.places
+    among = range(len(rows.described.columns) + 1) if plan.chooses else None
+    if plan.later:
+        at = list(places[1:])
+        own = rows.described.only(tuple(rows.described.columns[place - 1] for place in at))
+        later = replace(one, described=own, plan=plan.at_chosen(len(at)))
+        seen = look_at_chosen(later, seen, point_of_chosen(seen, at), [0, *at])
+        places, among = range(len(at) + 1), None
+    found = estimates(seen, places, rows.names, rows.to_user, among=among)
+    marked = [found.marks.get(name, NARROW) != NARROW for name in rows.names]
+    return np.diag(found.covariance), np.diag(found.sampling), marked
+
+
+def by_moments(plan: LookPlan, rows: Rows, n: int, draw: int, told: Stated, noise: Any) -> Told:
+    """Say what one release of all moments says: ``method="gram"``."""
+    moments, places = expected_moments(rows.z, n), rows.places
+    cost = Budget(max(plan.cost.eps, LEAST_EPS), plan.cost.delta)  # no call costs less
+    account = Account(plan.protection, cost, np.random.default_rng([_SEEDS["releases"], draw]))
+    part = account.line("coefficients", "gram release", cost)
+    account.charge(None, "a plan")
+    exclusive = exclusive_groups(told.design, places)
+    noisy = release_gram(moments, places, exclusive=exclusive, part=part, noise=noise)
+    fit, unit = fit_gram(noisy, rows=n), rows.to_user[0]
+    whole, sampled = (np.diag(unit @ one @ unit.T) for one in (fit.cov, fit.sampling.whole))
+    return whole, sampled, [False] * len(places)
+
+
+def predicted(release: Callable[[int], Told], names: Sequence[str]) -> pd.DataFrame:
+    """Return the medians of what the releases of a call would say.
 
     Returns
     -------
@@ -623,68 +599,10 @@ def fitted(plan: LookPlan, rows: Rows, n: int) -> pd.DataFrame:
     """
     found: list[Told] = []
     for draws in (_DRAWS, _MORE_DRAWS):
-        looks = rows.looked(plan, n, draws)
-        found = [_estimated(seen, rows, rows.places) for _, seen in looks]
-        if _agree(found):
+        found += map(release, range(len(found), draws))
+        whole, sampled, marked = (np.array(part) for part in zip(*found, strict=True))
+        if _agree(whole):
             break
-    return _medians(found, rows.names)
-
-
-def _agree(found: Sequence[Told]) -> bool:
-    """Whether releases say the same: all or none has an interval, and errors are alike."""
-    whole = np.array([variance for variance, _, _ in found])
-    hidden = np.isnan(whole).mean(axis=0)
-    if np.any((hidden > 0) & (hidden < 1)):
-        return False
-    low, high = np.quantile(whole[:, hidden == 0], (0.25, 0.75), axis=0)  # by definition
-    return bool((high <= _APART**2 * low).all())
-
-
-def fitted_chosen(plan: LookPlan, rows: Rows, n: int, *, fresh: bool) -> pd.DataFrame:
-    """Predict what is said of chosen columns: by looks at them, or from the looks that chose."""
-    taken, at = rows.looked(plan, n, _DRAWS), list(rows.places[1:])
-    if not fresh:
-        whole = range(len(rows.described.columns) + 1)
-        return _medians([_estimated(s, rows, rows.places, whole) for _, s in taken], rows.names)
-    own = rows.described.only(tuple(rows.described.columns[place - 1] for place in at))
-    found = []
-    for one, seen in taken:
-        later = replace(one, described=own, plan=one.plan.at_chosen(len(at)))
-        chosen = look_at_chosen(later, seen, point_of_chosen(seen, at), [0, *at])
-        found.append(_estimated(chosen, rows, range(len(at) + 1)))
-    return _medians(found, rows.names)
-
-
-def fitted_once(
-    plan: LookPlan, exclusive: Sequence[Sequence[int]], rows: Rows, n: int, noise: str | None
-) -> pd.DataFrame:
-    """Predict what one release of all moments would say: ``method="gram"``."""
-    moments, places = expected_moments(rows.z, n), rows.places
-    cost = Budget(max(plan.cost.eps, LEAST_EPS), plan.cost.delta)  # no call costs less
-    found: list[Told] = []
-    for draw in range(_DRAWS):
-        account = Account(plan.protection, cost, np.random.default_rng([_SEEDS["releases"], draw]))
-        part = account.line("coefficients", "gram release", cost)
-        account.charge(None, "a plan")
-        noisy = release_gram(moments, places, exclusive=exclusive, part=part, noise=noise)
-        fit, unit = fit_gram(noisy, rows=n), rows.to_user[0]
-        parts = fit.cov, fit.sampling.whole
-        whole, sampled = (np.diag(unit @ part @ unit.T) for part in parts)
-        found.append((whole, sampled, [False] * len(places)))
-    return _medians(found, rows.names)
-
-
-def _estimated(
-    seen: Seen, rows: Rows, places: Sequence[int], among: Sequence[int] | None = None
-) -> Told:
-    found = estimates(seen, places, rows.names, rows.to_user, among=among)
-    marked = [found.marks.get(name, NARROW) != NARROW for name in rows.names]
-    return np.diag(found.covariance), np.diag(found.sampling), marked
-
-
-def _medians(found: Sequence[Told], names: Sequence[str]) -> pd.DataFrame:
-    """Return the medians of what several releases show."""
-    whole, sampled, marked = (np.array(part) for part in zip(*found, strict=True))
     none = np.isnan(whole).mean(axis=0) > 0.5
     wide = marked.mean(axis=0) > 0.5
     # Missing numbers of few releases do not count.
@@ -693,6 +611,13 @@ def _medians(found: Sequence[Told], names: Sequence[str]) -> pd.DataFrame:
     sampling = np.minimum(sampling, total)
     columns = {"std err": total, "sampling": sampling, "privacy": total - sampling}
     table = pd.DataFrame(columns, index=list(names)) ** 0.5
-    return table.assign(
-        mark=[NONE if n else WIDE if w else "" for n, w in zip(none, wide, strict=True)]
-    )
+    return table.assign(mark=np.where(none, NONE, np.where(wide, WIDE, "")))
+
+
+def _agree(whole: Floats) -> bool:
+    """Whether releases say the same: all or none has an interval, and errors are alike."""
+    hidden = np.isnan(whole).mean(axis=0)
+    if np.any((hidden > 0) & (hidden < 1)):
+        return False
+    low, high = np.quantile(whole[:, hidden == 0], (0.25, 0.75), axis=0)  # by definition
+    return bool((high <= _APART**2 * low).all())

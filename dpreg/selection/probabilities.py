@@ -130,15 +130,17 @@ def _log_survival(x: Floats) -> Floats:
     return np.where(x > 0, np.log(0.5) - x, below)
 
 
-def _laplace_panels(s: Floats) -> Iterator[tuple[Floats, Floats]]:
+def _laplace_panels(s: Floats, copies: Floats) -> Iterator[tuple[Floats, Floats]]:
     """Nodes and weights from left to right, a batch of panels at a time.
 
+    Some value lies below x with a chance of at most sum exp(x - s): there they begin.
     A panel ends at every kink; kinks nearer than 1e-4 share one, which costs a relative error
     of about (1e-4)**2 / 100 on the mass of one panel.
     """
     far = float(s.max()) + 45.0  # precision
     kinks = s[np.unique(np.floor(s * 1e4), return_index=True)[1]]
-    edges = np.arange(-45.0, far, 1.0)  # precision
+    low = -45.0 - math.ceil(max(math.log(float(copies @ np.exp(-s))), 0.0))  # precision
+    edges = np.arange(low, far, 1.0)
     edges = np.unique(np.concatenate([edges, kinks, [far]]))
     for first in range(0, len(edges) - 1, 32):
         cut = edges[first : first + 33]
@@ -156,7 +158,7 @@ def _laplace(s: Floats, copies: Floats) -> Floats:
     log_half = np.log(0.5)
     log_p = np.full(len(s), -np.inf)
     passed_copies, passed_sum = np.cumsum(copies), np.cumsum(copies * s)
-    for x, weights in _laplace_panels(s):
+    for x, weights in _laplace_panels(s, copies):
         passed = int(np.searchsorted(s, x[0], side="right"))
         log_keep = np.zeros_like(x)
         if passed:
@@ -205,11 +207,16 @@ def log_probabilities(scores: Ints, t: Fraction, mechanism: str) -> Floats:
     """
     values, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
     gaps = values - values[0]  # exact in int64, as scores are far below 2**62
-    s = gaps.astype(np.float64) * float(t)
-    near = s <= _DEEPEST
-    log_p = np.full(len(s), -np.inf)
-    log_p[near] = _LAWS[mechanism](s[near], counts[near].astype(np.float64))
-    return np.asarray(log_p[inverse])
+    law = log_law(gaps.astype(np.float64) * float(t), counts.astype(np.float64), mechanism)
+    return np.asarray(law[inverse])
+
+
+def log_law(s: Floats, copies: Floats, mechanism: str) -> Floats:
+    """Log probability of one model of each class of equal ones; `s` is t d, the least of it 0."""
+    log_p, order = np.full(len(s), -np.inf), np.argsort(s)
+    near = order[s[order] <= _DEEPEST]
+    log_p[near] = _LAWS[mechanism](s[near], copies[near])
+    return log_p
 
 
 def selection_probabilities(scores: Ints, t: Fraction, mechanism: str) -> Floats:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pandas as pd
 
-from dpreg.arrays import Bools, Ints
+from dpreg.arrays import Ints
 from dpreg.errors import ArgumentError, shown
 from dpreg.planning.pages import plain
 from dpreg.request import choice, count
@@ -40,17 +40,17 @@ def agreement(study: SelectionStudy, reference: str = "same score") -> Figure:
     """
     choice(reference, "reference", ("same score", "bic"))
     table = study.agreement
+    frame = pd.DataFrame({"value": table[reference]})
     if reference == "same score":
-        return _lines(study, table[reference], "chance of the choice\nwithout noise", (0.0, 1.0))
-    noiseless = (table["same score's choice"] == table["bic's choice"]).to_numpy()
-    return _lines(study, table[reference], "chance of BIC's choice", (0.0, 1.0), noiseless)
+        return _lines(study, frame, "chance of the choice\nwithout noise")
+    frame["noiseless"] = (table["same score's choice"] == table["bic's choice"]).astype(float)
+    return _lines(study, frame, "chance of BIC's choice")
 
 
 def relative_rsquared(study: SelectionStudy) -> Figure:
     """Draw the expected R-squared of the drawn model over that of BIC's."""
-    values = study.relative_rsquared["relative"]
-    low = min(0.0, float(values.min()))
-    return _lines(study, values, "expected R-squared\nover BIC's", (low, 1.0))
+    frame = study.relative_rsquared.rename(columns={"relative": "value"})
+    return _lines(study, frame, "expected R-squared\nover BIC's")
 
 
 def frequencies(study: SelectionStudy) -> Figure:
@@ -127,7 +127,7 @@ def simulation(
     if not reference:
         frame = frame.drop(columns="noiseless")
     labels = {size: f"n = {size:,}\nchance of the right model" for size in frame["n"]}
-    figure = _panels(frame, labels, "n", "penalty phi", "eps", (0.0, 1.0))
+    figure = _panels(frame, labels, "n", "penalty phi", "eps")
     beta = ", ".join(f"{b:g}" for b in study.design.beta)
     said = ", ".join([f"r {_number(wanted.pop('bound'))}", *wanted.values()])
     return _titled(figure, f"beta = ({beta}); {said}", study.privacy)
@@ -136,40 +136,25 @@ def simulation(
 # ---- parts --------------------------------------------------------------------------------------
 
 
-def _lines(
-    study: SelectionStudy,
-    values: pd.Series[float],
-    label: str,
-    span: tuple[float, float],
-    noiseless: Bools | None = None,
-) -> Figure:
+def _lines(study: SelectionStudy, frame: pd.DataFrame, label: str) -> Figure:
     """Lines over the penalty, or over eps where fewer than two penalties are numbers."""
-    frame = values.rename("value").reset_index()
+    frame = frame.reset_index()
     number = np.array([not isinstance(penalty, str) for penalty in frame["penalty"]])
-    across, apart = "eps", "penalty"
     if frame["penalty"][number].nunique() > 1:
-        across, apart = "penalty", "eps"
-        if noiseless is not None:
-            frame["noiseless"] = noiseless.astype(float)
-        frame = frame[number]
+        across, apart, frame = "penalty", "eps", frame[number]
+    else:
+        across, apart, frame = "eps", "penalty", frame.drop(columns="noiseless", errors="ignore")
     mechanisms = list(dict.fromkeys(frame["mechanism"]))
     several = len(mechanisms) > 1
     labels = {name: f"{name}\n{label}" if several else label for name in mechanisms}
-    figure = _panels(frame, labels, "mechanism", across, apart, span)
+    figure = _panels(frame, labels, "mechanism", across, apart)
     law = "exact" if study.exact else f"{study.law.draws} draws"
     mechanism = "" if several else f"{mechanisms[0]}, "
     title = f"{study.response}: {mechanism}{study.n_models:,} models, {law}"
     return _titled(figure, title, study.privacy)
 
 
-def _panels(
-    frame: pd.DataFrame,
-    labels: dict[Any, str],
-    row: str,
-    across: str,
-    apart: str,
-    span: tuple[float, float],
-) -> Any:
+def _panels(frame: pd.DataFrame, labels: dict[Any, str], row: str, across: str, apart: str) -> Any:
     """Draw "value": a row of panels for each of `labels`, a column for each radius, some lines.
 
     A pale line shows "noiseless", where there is such a column.
@@ -178,7 +163,8 @@ def _panels(
     size = max(1.4 + 2.4 * len(radii), 4.8), 1 + 2.2 * len(labels)
     shared: Any = {"squeeze": False, "sharey": True, "sharex": "row", "layout": "constrained"}
     figure, axes = plotting().subplots(len(labels), len(radii), figsize=size, **shared)
-    room, top = 0.03 * (span[1] - span[0]), max(span[1], float(frame["value"].max()))
+    low, top = min(0.0, float(frame["value"].min())), max(1.0, float(frame["value"].max()))
+    room = 0.03 * (1 - low)
     for (i, value), (j, radius) in product(enumerate(labels), enumerate(radii)):
         panel, beside = axes[i, j], frame[frame[row] == value]
         lines = beside[beside["radius"] == radius].groupby(apart, sort=False)
@@ -191,7 +177,7 @@ def _panels(
             marks = {"markersize": 3.5, "markevery": every, "linewidth": 1.2}
             panel.plot(x, line["value"].to_numpy(), label=label, **marks, **style)
         panel.spines[["top", "right"]].set_visible(False)
-        panel.set_ylim(span[0] - room, top + room)
+        panel.set_ylim(low - room, top + room)
         _spread(panel, sorted({float(x) for x in beside[across]}))
         if i == 0:
             panel.set_title(f"R = {radius:.4g}", fontsize="medium")

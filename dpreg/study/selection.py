@@ -21,6 +21,7 @@ Tested in `tests/study/test_selection.py`, `tests/study/test_adaptive.py` and
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -117,30 +118,28 @@ class Studied:
             "rows": self.moments.rows,
         }
 
-    def rsquared(self, models: Bools) -> Floats:
-        """Return the R-squared of each model's least squares fit, (K,)."""
-        return rsquared(self.space.columns(models), self.design, self.moments)
+    def least_squares(self, models: Bools) -> tuple[Floats, Floats]:
+        """Return BIC and R-squared of each model's least squares fit, (K,)."""
+        bic, left = least_squares(self.space.columns(models), self.moments)
+        return bic, 1 - left / total_squares(self.design, self.moments)
 
     def best_by_bic(self) -> Units:
         """Return the units that least squares with BIC chooses: of all models, or by steps."""
         if self.space.size > _LISTED:
             return bic_by_steps(self.space, self.moments)
         models = self.space.models()
-        best, _ = bic_choice(self.space.columns(models), self.design, self.moments)
-        return tuple(np.flatnonzero(models[best]))
+        return tuple(np.flatnonzero(models[self.least_squares(models)[0].argmin()]))
 
     def tallied(
         self, drawn: Sequence[Sequence[Outcome]], bic: Outcome, more: Iterable[Outcome] = ()
     ) -> tuple[list[Outcome], Bools, Floats]:
         """Return the outcomes that were drawn, under BIC, or named; as sets (K, m, q); shares."""
-        distinct = sorted({bic, *more, *(one for own in drawn for one in own)})
-        place, shares = {one: k for k, one in enumerate(distinct)}, []
-        for own in drawn:
-            counts = np.bincount([place[one] for one in own], minlength=len(distinct))
-            shares.append(counts / len(own))
+        counts = [Counter(own) for own in drawn]
+        distinct = sorted({bic, *more}.union(*counts))
+        shares = np.array([[own[one] / own.total() for own in counts] for one in distinct])
         size = len(self.space.units)
         sets = [_table(part, size) for part in zip(*distinct, strict=True)]
-        return distinct, np.stack(sets, axis=1), np.stack(shares, axis=1)
+        return distinct, np.stack(sets, axis=1), shares
 
 
 def _table(units: Sequence[Iterable[int]], size: int) -> Bools:
@@ -224,8 +223,9 @@ def _listed_law(cases: Sequence[_Case], studied: Studied) -> tuple[Law, Ints]:
         width, mechanism = case.contest.score_range.width, case.plan.mechanism
         rate = effective_t(case.plan.eps_each, width, mechanism)
         chances[:, s] = selection_probabilities(totals, rate, mechanism)
-    bic, fit = bic_choice(space.columns(models), studied.design, studied.moments)
-    return Law(models, chances, fits, bic, fit), chosen
+    bic, own = studied.least_squares(models)
+    best = int(bic.argmin())
+    return Law(models, chances, fits, best, float(own[best])), chosen
 
 
 def _drawn_law(cases: Sequence[_Case], studied: Studied) -> tuple[Law, Ints]:
@@ -243,7 +243,7 @@ def _drawn_law(cases: Sequence[_Case], studied: Studied) -> tuple[Law, Ints]:
     distinct, sets, shares = studied.tallied(found, bic, best)
     models, at = sets[:, 0], distinct.index(bic)
     fits, chosen = _fits(cases, models, studied)[1], np.array([distinct.index(one) for one in best])
-    own = float(studied.rsquared(models[at : at + 1])[0])
+    own = float(studied.least_squares(models)[1][at])
     return Law(models, shares, fits, at, own, studied.draws), chosen
 
 
@@ -257,7 +257,7 @@ def _fits(
     problems = {case.problem.rho: case.problem for case in cases}
     columns = studied.space.columns(models)
     scores = {rho: problem.scores(columns) for rho, problem in problems.items()}
-    total = _total_squares(studied.design, studied.moments)
+    total = total_squares(studied.design, studied.moments)
     squares = float(studied.moments.as_float()[-1, -1])
     fits = {
         rho: 1 - (squares + (scores[rho] + 0.5) * float(problem.grid)) / total
@@ -274,7 +274,7 @@ def study_looks(
 ) -> AdaptiveStudy:
     """Make the looks of each request again and again, and choose from each; as `study_paper`.
 
-    The rows can be read again: three or four passes a draw.
+    The rows can be read again: three passes a draw.
     """
     ways = [ByLooks.of(request, (reader, known)) for request in requests]
     design = ways[0].context.trial
@@ -294,7 +294,7 @@ def study_looks(
     units = studied.best_by_bic()
     bic: Outcome = (units, units, ())
     distinct, outcomes, shares = studied.tallied(found, bic)
-    fits, at = studied.rsquared(outcomes[:, 1]), distinct.index(bic)
+    fits, at = studied.least_squares(outcomes[:, 1])[1], distinct.index(bic)
     law = Law(outcomes, shares, fits[:, None], at, float(fits[at]), studied.draws)
     return AdaptiveStudy(**studied.facts, settings=tuple(map(Setting, keys)), law=law)
 
@@ -331,7 +331,7 @@ def bic_by_steps(space: Space, moments: Moments) -> tuple[int, ...]:
 
     def least(models: set[frozenset[int]]) -> tuple[float, frozenset[int]]:
         listed = sorted(models, key=sorted)
-        values = _criterion(space.columns(_table(listed, len(units))), moments)
+        values, _ = least_squares(space.columns(_table(listed, len(units))), moments)
         return float(values.min()), listed[int(values.argmin())]
 
     model = frozenset[int]()
@@ -349,38 +349,21 @@ def bic_by_steps(space: Space, moments: Moments) -> tuple[int, ...]:
             return tuple(sorted(model))
 
 
-def bic_choice(columns: Bools, design: Design, moments: Moments) -> tuple[int, float]:
-    """Return the row of `columns` with the least BIC by least squares, and its R-squared."""
-    best = int(_criterion(columns, moments).argmin())
-    return best, float(rsquared(columns[best : best + 1], design, moments)[0])
+def least_squares(columns: Bools, moments: Moments) -> tuple[Floats, Floats]:
+    """Return n log Q + columns log n of each model's least squares fit, (K,), and Q, of n rows."""
+    z, rows = moments.as_float(), max(moments.cells[0][0] >> MOMENT_BITS, 2)
+    gram, cross, squares = z[:-1, :-1], z[:-1, -1], float(z[-1, -1])
+    beta = constrained.solve(gram, cross, math.inf, columns).beta
+    left = squares + ((beta @ gram) * beta).sum(axis=1) - 2 * beta @ cross
+    bic = rows * np.log(np.maximum(left, max(squares, 1.0) * 1e-15))  # precision
+    return np.asarray(bic + math.log(rows) * columns.sum(axis=1)), left
 
 
-def rsquared(columns: Bools, design: Design, moments: Moments) -> Floats:
-    """Return the R-squared of each model's least squares fit, (K,)."""
-    return np.asarray(1 - _residual(columns, moments) / _total_squares(design, moments))
-
-
-def _total_squares(design: Design, moments: Moments) -> float:
+def total_squares(design: Design, moments: Moments) -> float:
     """Sum of squares of the stored response: about its mean if the formula has an intercept."""
     z = moments.as_float()
     about = z[0, -1] ** 2 / z[0, 0] if design.has_intercept and z[0, 0] else 0.0
     return max(float(z[-1, -1] - about), 1e-300)
-
-
-def _criterion(columns: Bools, moments: Moments) -> Floats:
-    """Return n log Q + columns log n of each model, (K,), of n complete rows."""
-    rows = max(moments.cells[0][0] >> MOMENT_BITS, 2)
-    floor = max(float(moments.as_float()[-1, -1]), 1.0) * 1e-15
-    fits = rows * np.log(np.maximum(_residual(columns, moments), floor))
-    return np.asarray(fits + math.log(rows) * columns.sum(axis=1))
-
-
-def _residual(columns: Bools, moments: Moments) -> Floats:
-    """Return the residual sum of squares of each model, (K,)."""
-    z = moments.as_float()
-    gram, cross, squares = z[:-1, :-1], z[:-1, -1], float(z[-1, -1])
-    beta = constrained.solve(gram, cross, math.inf, columns).beta
-    return np.asarray(squares + ((beta @ gram) * beta).sum(axis=1) - 2 * beta @ cross)
 
 
 # ---- the call ------------------------------------------------------------------------------------

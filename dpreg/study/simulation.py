@@ -42,13 +42,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
 
 from dpreg.arrays import Bools, Floats, Ints
 from dpreg.errors import ArgumentError
 from dpreg.options import Amount, Amounts, Texts
 from dpreg.planning.facts import sized
 from dpreg.planning.pages import Columns, columns, grid, laid_out, plain, words
-from dpreg.privacy.budget import exact
 from dpreg.privacy.protection import CHOICES, NEIGHBORS
 from dpreg.request import (
     Arguments,
@@ -102,14 +102,8 @@ def _each(value: Any, name: str, check: Callable[..., Any], *rest: Any) -> tuple
     return tuple(check(one, name, *rest) for one in several(value, name))
 
 
-def _size(value: Any, name: str) -> Fraction:
-    """Return a positive number, exactly, whose products with others stay in float64."""
-    sized(value, name)
-    return exact(value, name)
-
-
-def _bound(value: Any, name: str) -> Fraction | str:
-    return OBSERVED if isinstance(value, str) and value == OBSERVED else _size(value, name)
+def _bound(value: Any, name: str) -> float | str:
+    return OBSERVED if isinstance(value, str) and value == OBSERVED else sized(value, name)
 
 
 def _parts(value: Any, name: str) -> tuple[float, ...]:
@@ -135,14 +129,14 @@ class SimulationDesign:
     beta: Floats = checked(_coefficients)
     sigma: float = checked(sized)
     n: tuple[int, ...] = checked(_each, count)
-    radius: tuple[Fraction, ...] = checked(_each, _size)
-    eps: tuple[Fraction, ...] = checked(_each, _size)
+    radius: tuple[float, ...] = checked(_each, sized)
+    eps: tuple[float, ...] = checked(_each, sized)
     penalty: tuple[float, ...] = checked(_parts)
     false_inclusions: Fraction | None = checked(optional, inclusions)
     mechanism: tuple[str, ...] = checked(_each, choice, CHOICES)
     neighbors: tuple[str, ...] = checked(_each, choice, NEIGHBORS)
     scale: tuple[str, ...] = checked(_each, choice, ("range", "paper"))
-    bound: tuple[Fraction | str, ...] = checked(_each, _bound)
+    bound: tuple[float | str, ...] = checked(_each, _bound)
     empty: bool = checked(truth)
     datasets: int = checked(count, 2)
     seed: int = checked(count, 0)
@@ -173,7 +167,7 @@ class DataSets:
     bound: Floats
 
 
-def simulate(design: SimulationDesign, n: int, bound: Fraction | str) -> DataSets:
+def simulate(design: SimulationDesign, n: int, bound: float | str) -> DataSets:
     """Draw the data sets: columns uniform on [-1, 1], normal errors, responses clipped at r.
 
     The same seed gives the same rows whatever the bound, so that bounds are compared on one sample.
@@ -187,9 +181,9 @@ def simulate(design: SimulationDesign, n: int, bound: Fraction | str) -> DataSet
         x = rng.uniform(-1.0, 1.0, size=(part.stop - start, n, p))
         y = x @ design.beta + design.sigma * rng.standard_normal((part.stop - start, n))
         largest[part] = np.abs(y).max(axis=1)
-        if isinstance(bound, Fraction):
-            y = np.clip(y, -float(bound), float(bound))
-            largest[part] = float(bound)
+        if not isinstance(bound, str):
+            y = np.clip(y, -bound, bound)
+            largest[part] = bound
         turned = x.swapaxes(1, 2)
         gram[part], cross[part] = turned @ x, (turned @ y[:, :, None])[:, :, 0]
     return DataSets(gram, cross, largest)
@@ -209,18 +203,12 @@ def scores(data: DataSets, models: Bools, radius: float) -> Floats:
     sets, p = data.cross.shape
     out = np.empty((sets, len(models)))
     for start in range(0, sets, _TOGETHER):
-        blocks = range(start, min(start + _TOGETHER, sets))
-        size = len(blocks) * p
-        gram = np.zeros((size, size))
-        columns = np.zeros((len(blocks) * len(models), size), dtype=np.bool_)
-        for i, b in enumerate(blocks):
-            own = slice(i * p, (i + 1) * p)
-            gram[own, own] = data.gram[b]
-            columns[i * len(models) : (i + 1) * len(models), own] = models
-        cross = data.cross[start : blocks.stop].ravel()
+        part = slice(start, start + _TOGETHER)
+        gram, cross = block_diag(*data.gram[part]), data.cross[part].ravel()
+        columns = np.kron(np.eye(len(cross) // p, dtype=np.bool_), models)
         beta = constrained.solve(gram, cross, radius, columns).beta
         value = ((beta @ gram) * beta).sum(axis=1) - 2 * beta @ cross
-        out[start : blocks.stop] = value.reshape(len(blocks), len(models))
+        out[part] = value.reshape(-1, len(models))
     return out
 
 
@@ -248,12 +236,11 @@ def proportions(design: SimulationDesign, *, progress: bool = False) -> pd.DataF
     data_sets = list(product(design.n, design.bound))
     for n, bound in bar(data_sets, unit=" (n, bound)", shown=progress):
         data = simulate(design, n, bound)
-        for radius in map(float, design.radius):
+        for radius in design.radius:
             gaps = scores(data, models, radius)[:, order]
             gaps = gaps - gaps[:, :1]
-            labels = {"n": n, "bound": bound if isinstance(bound, str) else float(bound)}
             for one in _proportions(design, n, radius, data, gaps, extra):
-                found.append(pd.DataFrame({**labels, "radius": radius, **one}))
+                found.append(pd.DataFrame({"n": n, "bound": bound, "radius": radius, **one}))
     return pd.concat(found, ignore_index=True)
 
 
@@ -265,7 +252,7 @@ def _proportions(
     for eps, mechanism, neighbors, scale in product(
         design.eps, design.mechanism, design.neighbors, design.scale
     ):
-        t = rates(data.bound, radius, float(eps), neighbors, scale)
+        t = rates(data.bound, radius, eps, neighbors, scale)
         phi, charges = numbers, list[float | str](design.penalty)
         if (alpha := design.false_inclusions) is not None:
             # t psi depends on the number of units alone.
@@ -275,7 +262,7 @@ def _proportions(
         rivals = (t[:, None, None] * priced).reshape(-1, len(extra))
         found = target_probability(rivals, mechanism).reshape(phi.shape)
         yield {
-            "eps": float(eps),
+            "eps": eps,
             "mechanism": mechanism,
             "neighbors": neighbors,
             "scale": scale,

@@ -10,7 +10,6 @@ from benchmarks._power_runs import Setting, choosing_laws
 from dpreg.choice import choose
 from dpreg.options import PCLS
 from dpreg.planning import plan
-from dpreg.planning.rows import inflated
 from dpreg.selection.space import Space
 
 FACTS = {"sigma": 0.2, "fit": None}
@@ -44,8 +43,9 @@ def _measured(p, n, eps, delta, correlation, sd, effects, runs):
         g += rng.standard_normal((n, 1)) * math.sqrt(correlation)
         x = 2 * ndtr(g) - 1
         if sd:  # stated of the effects alone; the useless columns stay uniform
-            own = slice(0, len(effects))
-            x[:, own] = np.clip(sd * inflated(p, correlation) * g[:, own], -1, 1)
+            own, others = slice(0, len(effects)), p - 1
+            explained = others * correlation**2 / (1 + (others - 1) * correlation)
+            x[:, own] = np.clip(sd / math.sqrt(1 - explained) * g[:, own], -1, 1)
         y = np.clip(x @ beta + 0.2 * rng.standard_normal(n), -1, 1)
         laws = choosing_laws(x, y, Setting(eps, delta), rng)
         hits[list(choose(laws, space).found)] += 1
@@ -118,5 +118,5 @@ def test_factors_are_terms_of_several_columns():
 
 def test_the_page_says_how_a_choice_is_made():
     text = str(_planned(*CELLS[0]))
-    for words in ("adaptive: three or", "gain", "reach", "Rows needed", 'below it takes "pcls"'):
+    for words in ("adaptive: 3 looks", "gain", "reach", "Rows needed", 'below it takes "pcls"'):
         assert words in text

@@ -61,8 +61,9 @@ def test_deviations_say_how_rare_levels_and_flags_are():
 def test_stated_deviations_stand_and_others_are_those_of_the_rows():
     asked = {"sigma": 0.5, "n": 500, "eps": 1, "formula": "y ~ a + flag", "schema": SCHEMA}
     plan = dpreg.plan({"a": 0.3}, of="ols", sd={"a": 1.5}, **asked)
-    a, flag = plan.rows.deviations
-    assert a == 1.5 / 5
+    a, flag = plan.rows.variance**0.5
+    assert a == pytest.approx(1.5 / 5)
+    assert deviations_of(plan.rows.z[:, 1:-1])[0] == pytest.approx(a)
     assert flag == pytest.approx(plan.rows.z[:, 2].std(), rel=0.01)
 
 

@@ -76,6 +76,14 @@ def test_useless_terms_are_as_many_as_the_penalty_allows(mechanism, q):
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("q", [40, 300])
+def test_useless_terms_that_cost_little_are_many(mechanism, q):
+    found = _paper([1e4 / ROWS], q, 1e-12, mechanism=mechanism, psi=1.0).detect()
+    assert found.useless == pytest.approx(expected_useless_units(1.0, q, mechanism), rel=2e-3)
+    assert found.all == pytest.approx(1)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_chances_grow_with_rows_and_with_eps(mechanism):
     paper = _paper([0.01, 0.02], 3, 0.04, mechanism=mechanism, psi=20.0, rate=0.1)
     sizes = (100, 1000, 3000, 10_000, 100_000)

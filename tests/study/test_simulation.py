@@ -35,7 +35,7 @@ def test_scores_are_the_canonical_ones(radius):
     moments, so both sides see one problem.
     """
     bound = 6.0
-    data = simulation.simulate(_design(), 200, Fraction(6))
+    data = simulation.simulate(_design(), 200, 6.0)
     models = simulation.all_models(6, empty=True)
     found = simulation.scores(data, models, radius)
     rho = Fraction(str(radius)) / 6
@@ -69,11 +69,11 @@ def test_the_paper_scale_is_the_one_that_algorithm_1_prints():
 
 def test_bounds_are_compared_on_the_same_rows():
     design = _design()
-    one = simulation.simulate(design, 200, Fraction(100))
+    one = simulation.simulate(design, 200, 100.0)
     two = simulation.simulate(design, 200, "observed")
     np.testing.assert_array_equal(one.cross, two.cross)
     assert two.bound.max() < 8
-    clipped = simulation.simulate(design, 200, Fraction(1))
+    clipped = simulation.simulate(design, 200, 1.0)
     assert not np.allclose(clipped.cross, one.cross)
 
 
