@@ -1,15 +1,13 @@
 """Sets of models inside the tree: how many there are, a uniform one of them, and how they split.
 
-A *cell* is a set of models: those that hold all units of I, other units from U alone, and, for
-each *class* of units (units with the same penalty), a number of units within [lo, hi]; besides,
-the whole number of units lies within the limits of the space. Units are bits of Python integers.
+A *cell* is a set of models: those that hold all units of I, other units from U alone, and a number
+of units within [lo, hi], ends that lie within what I, U and the limit of the space allow. Units are
+bits of Python integers. With i and u the numbers of units in I and U it has
 
-Counts. With i_c and u_c the numbers of units of class c in I and U,
+    N = sum over lo <= k <= hi of C(u, k - i)
 
-    N = sum over (k_c), lo_c <= k_c <= hi_c, sum k_c <= max, of prod_c C(u_c, k_c - i_c),
-
-an exact integer; the penalty of every model in a cell is at least that of k_c = max(lo_c, i_c),
-and the same for all once lo = hi.
+models, an exact integer; the penalty of each is at least that of I and of the lo - i cheapest units
+of U, and the same for all where units have one price and lo = hi.
 
 Hierarchy. Counting the models that respect a hierarchy is hard for general requirements, so the
 cells count a larger set: all models within the limits, those that break the hierarchy included.
@@ -69,9 +67,6 @@ from dpreg.selection.tree.noise import Bits
 _TRIES: Final = 64
 
 
-Vector = tuple[int, ...]
-
-
 def members(mask: int) -> Places:
     """Return the units of a mask in increasing order."""
     raw = np.frombuffer(mask.to_bytes((mask.bit_length() + 7) // 8, "little"), dtype=np.uint8)
@@ -105,26 +100,23 @@ class Cell:
     ----------
     inside, free : int
         Masks of I and U.
-    lo, hi : tuple of int
-        Least and largest number of units of each class, I included.
+    lo, hi : int
+        Least and largest number of units, I included.
     """
 
     inside: int
     free: int
-    lo: Vector
-    hi: Vector
+    lo: int
+    hi: int
 
 
 class Counts:
-    """The units of a space in classes of equal penalty, and the arithmetic of its cells."""
+    """The units of a space with their prices, and the arithmetic of its cells."""
 
     def __init__(self, space: Space, phi: int, psi: int) -> None:
         self.units = len(space.units)
         prices = [phi * len(columns) + psi for columns in space.unit_columns]
-        self.prices = tuple(sorted(set(prices))) or (0,)
-        self.masks = tuple(
-            sum(1 << u for u, price in enumerate(prices) if price == of) for of in self.prices
-        )
+        self.prices = np.array(prices, dtype=np.int64)
         self.limit = space.limit
         self.needs = [0] * self.units
         self.needed_by = [0] * self.units
@@ -133,28 +125,25 @@ class Counts:
                 self.needs[unit] |= 1 << need
                 self.needed_by[need] |= 1 << unit
         self.hierarchy = any(self.needs)
-        self._known: dict[tuple[Vector, Vector, Vector, int], int] = {}
 
     def root(self) -> Cell:
         """Return the cell of all models."""
-        sizes = tuple(mask.bit_count() for mask in self.masks)
-        return self._tight((1 << self.units) - 1, 0, (0,) * len(sizes), sizes)
+        return self._tight((1 << self.units) - 1, 0, 0, self.limit)
 
-    def _tight(self, free: int, inside: int, lo: Vector, hi: Vector) -> Cell:
-        """Return the cell with the ends of its classes moved to what they can reach."""
-        reached: list[tuple[int, int]] = []
-        for mask, a, b in zip(self.masks, lo, hi, strict=True):
-            i = (inside & mask).bit_count()
-            reached.append((max(a, i), min(b, i + (free & mask).bit_count(), self.limit)))
-        return Cell(inside, free, tuple(a for a, _ in reached), tuple(b for _, b in reached))
+    def _tight(self, free: int, inside: int, lo: int, hi: int) -> Cell:
+        """Return the cell with the ends of its sizes moved to what they can reach."""
+        held = inside.bit_count()
+        return Cell(inside, free, max(lo, held), min(hi, held + free.bit_count()))
 
-    def penalty(self, numbers: Vector) -> int:
-        """Return the penalty of a model with these numbers of units of each class."""
-        return sum(price * k for price, k in zip(self.prices, numbers, strict=True))
+    def penalty(self, cell: Cell) -> int:
+        """Return the least penalty of sets of units like those of the cell."""
+        missing = cell.lo - cell.inside.bit_count()
+        cheapest = np.sort(self.prices[members(cell.free)])[:missing]
+        return self.penalty_of(cell.inside) + int(cheapest.sum())
 
     def penalty_of(self, model: int) -> int:
         """Return the penalty of a model."""
-        return self.penalty(tuple((model & mask).bit_count() for mask in self.masks))
+        return int(self.prices[members(model)].sum())
 
     def weight(self, model: int) -> int:
         """Return how much a model counts in `size`: here once."""
@@ -162,52 +151,20 @@ class Counts:
 
     def size(self, cell: Cell) -> int:
         """Return N, the exact number of models in the cell."""
-        return self._count(*self._left(cell))
-
-    def _left(self, cell: Cell) -> tuple[Vector, Vector, Vector, int]:
-        """Return what is left to choose: free units of each class, least, most, and most in all."""
-        inside = tuple((cell.inside & mask).bit_count() for mask in self.masks)
-        free = tuple((cell.free & mask).bit_count() for mask in self.masks)
-        lo = tuple(a - i for a, i in zip(cell.lo, inside, strict=True))
-        hi = tuple(b - i for b, i in zip(cell.hi, inside, strict=True))
-        return free, lo, hi, self.limit - sum(inside)
-
-    def _count(self, free: Vector, lo: Vector, hi: Vector, most: int) -> int:
-        if any(a > b for a, b in zip(lo, hi, strict=True)):
+        held = cell.inside.bit_count()
+        if cell.lo > cell.hi:
             return 0
-        most = min(most, sum(hi))
-        if sum(lo) > most:
-            return 0
-        key = (free, lo, hi, most)
-        known = self._known.get(key)
-        if known is None:
-            if len(free) == 1:
-                known = binomials(free[0], lo[0], most)
-            elif most == sum(hi):
-                known = 1
-                for u, a, b in zip(free, lo, hi, strict=True):
-                    known *= self._count((u,), (a,), (b,), b)
-            else:
-                known = sum(
-                    binomials(free[0], k, k) * self._count(free[1:], lo[1:], hi[1:], most - k)
-                    for k in range(lo[0], hi[0] + 1)
-                )
-            self._known[key] = known
-        return known
+        return binomials(cell.free.bit_count(), cell.lo - held, cell.hi - held)
 
     def draw(self, cell: Cell, bits: Bits) -> int:
         """Return a model of the cell, exactly uniform over its N."""
-        if len(self.masks) == 1 and cell.hi[0] - cell.lo[0] == cell.free.bit_count():
+        free, held = members(cell.free), cell.inside.bit_count()
+        n, lo, hi = len(free), cell.lo - held, cell.hi - held
+        if hi - lo == n:
             return cell.inside | (bits.word(self.units) & cell.free)
-        model = cell.inside
-        free, lo, hi, most = self._left(cell)
-        for c, mask in enumerate(self.masks):
-            group = members(cell.free & mask)
-            left = bits.below(self._count(free[c:], lo[c:], hi[c:], most))
-            k = self._number(free[c:], lo[c:], hi[c:], most, left)
-            model |= _mask(group[bits.choose(free[c], k)], self.units)
-            most -= k
-        return model
+        rank = binomials(n, 0, lo - 1) + bits.below(self.size(cell))  # by the number of units
+        k = bisect_right(range(hi), rank, lo=lo, key=lambda k: binomials(n, 0, k))
+        return cell.inside | _mask(free[bits.choose(n, k)], self.units)
 
     def draw_other(self, cell: Cell, gone: frozenset[int], bits: Bits) -> int:
         """Return a model of the cell, with its share of the count or weight, but none of `gone`.
@@ -238,20 +195,6 @@ class Counts:
             left = [model for model in left if bool(model & bit) == first]
         return self.draw(cell, bits)
 
-    def _number(self, free: Vector, lo: Vector, hi: Vector, most: int, left: int) -> int:
-        """Return the number of the first class in the model of rank `left`, by that number."""
-        if len(free) == 1:
-            left += binomials(free[0], 0, lo[0] - 1)
-            reached = range(min(hi[0], most))
-            return bisect_right(reached, left, lo=lo[0], key=lambda k: binomials(free[0], 0, k))
-        for k in range(lo[0], hi[0]):
-            rest = self._count(free[1:], lo[1:], hi[1:], most - k)
-            here = binomials(free[0], k, k) * rest
-            if left < here:
-                return k
-            left -= here
-        return hi[0]
-
     def is_model(self, model: int) -> bool:
         """Whether a drawn model respects the hierarchy."""
         if not self.hierarchy:
@@ -268,26 +211,19 @@ class Counts:
         removed = (1 << unit) | self.needed_by[unit]
         return self._tight(cell.free & ~removed, cell.inside, cell.lo, cell.hi)
 
-    def halves(self, cell: Cell, c: int) -> tuple[Cell, Cell]:
-        """Split the range of class c in the middle."""
-        middle = (cell.lo[c] + cell.hi[c]) // 2
-        low = (*cell.hi[:c], middle, *cell.hi[c + 1 :])
-        high = (*cell.lo[:c], middle + 1, *cell.lo[c + 1 :])
+    def halves(self, cell: Cell) -> tuple[Cell, Cell]:
+        """Split the range of sizes in the middle."""
+        middle = (cell.lo + cell.hi) // 2
         return (
-            self._tight(cell.free, cell.inside, cell.lo, low),
-            self._tight(cell.free, cell.inside, high, cell.hi),
+            self._tight(cell.free, cell.inside, cell.lo, middle),
+            self._tight(cell.free, cell.inside, middle + 1, cell.hi),
         )
 
     def holds(self, cell: Cell, model: int) -> bool:
         """Whether a model lies in the cell."""
         if cell.inside & ~model or model & ~(cell.inside | cell.free):
             return False
-        if model.bit_count() > self.limit:
-            return False
-        return all(
-            a <= (model & mask).bit_count() <= b
-            for mask, a, b in zip(self.masks, cell.lo, cell.hi, strict=True)
-        )
+        return cell.lo <= model.bit_count() <= cell.hi
 
 
 _BITS: Final = 32
@@ -308,9 +244,8 @@ class Weights(Counts):
     """
 
     def __init__(self, space: Space, phi: int, psi: int, worth: Floats, t: float) -> None:
-        super().__init__(space, 0, 0)
-        self.charges = [phi * len(columns) + psi for columns in space.unit_columns]
-        charge = t * np.array(self.charges, dtype=np.float64)
+        super().__init__(space, phi, psi)
+        charge = t * self.prices
         with np.errstate(over="ignore"):
             share = 1.0 / (1.0 + np.exp(-np.nan_to_num(worth - charge)))
         self._a = np.clip(np.rint(share * 2.0**_BITS), 1, 2**_BITS - 1).astype(np.uint64)
@@ -321,10 +256,6 @@ class Weights(Counts):
         self._inside = self._log_a + charge
         self._weighed: dict[int, int] = {}
         self._all = (1 << self.units) - 1
-
-    def penalty_of(self, model: int) -> int:
-        """Return the penalty of a model."""
-        return sum(self.charges[u] for u in members(model).tolist())
 
     def size(self, cell: Cell) -> int:
         """Return the sum of the weights of the models in the cell."""
@@ -343,7 +274,7 @@ class Weights(Counts):
         if known is None:
             if len(self._weighed) > _REMEMBERED:
                 self._weighed.clear()
-            known = self._weighed[model] = self.size(Cell(model, 0, (0,), (0,)))
+            known = self._weighed[model] = self.size(Cell(model, 0, 0, 0))
         return known
 
     def draw(self, cell: Cell, bits: Bits) -> int:

@@ -127,7 +127,7 @@ class Node:
     gone: frozenset[int]
     noise: Arrival
     state: State
-    extra: tuple[float, ...]
+    extra: float = 0.0
     bound: float = -math.inf
     heaviest: Heaviest | None = None
     lack: float = 0.0
@@ -137,7 +137,6 @@ class Node:
     removed: int = 0
     leaf: int = -1
     drawn: bool = False
-    at: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -239,31 +238,26 @@ class Search:
 
     def rate_node(self, node: Node) -> None:
         """Raise a node's bounds on F and S, or its level, to the best that is known of it."""
-        cell, views = node.cell, zip(node.state.views, node.extra, strict=True)
+        cell, view = node.cell, node.state.view
+        bound = view.bound + node.extra
         if self.weights is not None:
-            grid = self.tree.grid
-            for view, extra in views:
-                bound = view.bound + extra - grid
-                level = self.weights.level(cell, bound, view.weight, self.nats)
-                node.level = max(node.level, level)
+            level = self.weights.level(cell, bound - self.tree.grid, view.weight, self.nats)
+            node.level = max(node.level, level)
             if self.tree.mechanism != "exponential":
                 if node.heaviest is None:
                     node.heaviest = self.weights.heaviest(cell)
                 node.most = node.heaviest.most(node.gone)
             return
-        most = min(sum(cell.hi), self.counts.limit)
-        more = max(cell.inside.bit_count() + cell.free.bit_count() - most, 0)  # free, but left out
-        bound = max(view.bound + extra + float(view.reserve[more]) for view, extra in views)
+        more = cell.inside.bit_count() + cell.free.bit_count() - cell.hi  # free, but left out
+        bound += float(view.reserve[more])
         node.bound = max(node.bound, bound - abs(bound) * _SLACK, self.bounds.floor)
-        node.score = self.tree.least_score(node.bound, self.counts.penalty(cell.lo))
+        node.score = self.tree.least_score(node.bound, self.counts.penalty(cell))
 
     def run(self) -> TreeDraw:
         """Take items until the best value found is at least every bound left."""
         cell = self.tree.root
         size = self.counts.size(cell)
-        state = self.bounds.state(0)
-        nothing = (0.0,) * len(state.views)
-        self.place(Node(cell, size, frozenset(), self.arrival(None, size), state, nothing))
+        self.place(Node(cell, size, frozenset(), self.arrival(None, size), self.bounds.state(0)))
         while self.heap and -self.heap[0][0] > self.best_low:
             key, _, item = heapq.heappop(self.heap)
             if isinstance(item, Leaf):
@@ -286,9 +280,7 @@ class Search:
         if node.lack * self.nats > _REFRESH and not self.is_single(node):
             before = node.score, node.level
             node.state = self.bounds.state(node.removed, node.state)
-            node.extra = (0.0,) * len(node.state.views)
-            node.lack = 0.0
-            node.at = 0
+            node.extra = node.lack = 0.0
             self.rate_node(node)
             if (node.score, node.level) > before:
                 self.push(node)
@@ -321,10 +313,8 @@ class Search:
     def add_leaf(self, node: Node) -> None:
         """Put a node's leaf on the heap under a bound of its own."""
         out = members(node.cell.free & ~node.leaf)
-        bound = max(
-            view.bound + extra + float(view.weight[out].sum()) * (1 - _SLACK)
-            for view, extra in zip(node.state.views, node.extra, strict=True)
-        )
+        view = node.state.view
+        bound = view.bound + node.extra + float(view.weight[out].sum()) * (1 - _SLACK)
         weight = self.counts.weight(node.leaf)
         bound = max(bound - abs(bound) * _SLACK, node.bound, self.bounds.floor)
         leaf = Leaf(node.leaf, fmpz(weight), node.noise, bound)
@@ -382,26 +372,20 @@ class Search:
         self.place(replace(node, size=size, gone=gone, noise=noise, leaf=-1, drawn=False))
 
     def split(self, node: Node) -> None:
-        """Split on the range of a class or on a unit, whichever raises a bound more."""
+        """Split on the range of sizes or on a unit, whichever raises a bound more."""
         cell, counts, state = node.cell, self.counts, node.state
         if self.weights is not None:
-            weight = state.views[-1].weight
-            unit, rise = self.weights.sharpest(cell, weight, state.expected, self.nats)
+            unit, rise = self.weights.sharpest(cell, state.view.weight, state.expected, self.nats)
             if rise < _SHARP and len(node.gone) < _PEELED:
                 self.peel(node)
                 return
         else:
-            while node.at < len(state.order) and not cell.free >> state.order[node.at] & 1:
-                node.at += 1
-            unit = state.order[node.at] if node.at < len(state.order) else -1
+            unit = next((u for u in state.order if cell.free >> u & 1), -1)
             worth = float(state.expected[unit]) / self.tree.grid if unit >= 0 else -1.0
-            widest, rise = -1, 0
-            for c, (a, b) in enumerate(zip(cell.lo, cell.hi, strict=True)):
-                step = counts.prices[c] * ((a + b) // 2 + 1 - a) if b > a else 0
-                if step > rise:
-                    widest, rise = c, step
-            if widest >= 0 and rise > _BOX * worth:
-                for half in counts.halves(cell, widest):
+            halves = counts.halves(cell)
+            rise = counts.penalty(halves[1]) - counts.penalty(cell)
+            if cell.lo < cell.hi and rise > max(_BOX * worth, 0.0):
+                for half in halves:
                     self.child(node, half)
                 return
         self.child(node, counts.with_unit(cell, unit))
@@ -425,9 +409,9 @@ class Search:
         if removed:
             state = node.state
             for u in members(removed).tolist():
-                weights = [float(view.weight[u]) for view in state.views]
-                made.extra = tuple(a + b for a, b in zip(made.extra, weights, strict=True))
-                made.lack += max(float(state.expected[u]) - weights[-1], 0.0)
+                weight = float(state.view.weight[u])
+                made.extra += weight
+                made.lack += max(float(state.expected[u]) - weight, 0.0)
                 made.bound = max(made.bound, float(state.without[u]))
         self.place(made)
 
@@ -474,7 +458,7 @@ class Tree:
         # About one nat is worth a constrained fit. (Speed alone: no bound's truth depends on it.)
         self.bounds.unit = 1.0 / self.nats if self.nats else math.inf
         if self.transform is None and counts.limit == counts.units and counts.units:
-            worth = self.nats * self.bounds.state(0).views[-1].weight
+            worth = self.nats * self.bounds.state(0).view.weight
             weights = Weights(space, contest.phi, contest.psi, worth, float(t))
             if self._looseness(weights) <= _LOOSE:
                 self.counts = weights
@@ -486,7 +470,7 @@ class Tree:
         It is what weights are made from. Where it misses much, strata of uniform weight do better;
         both have the same law. The probes are the same each time, so that a seeded draw repeats.
         """
-        view = self.bounds.state(0).views[-1]
+        view = self.bounds.state(0).view
         bits, missed = Bits.fixed(), []
         for _ in range(_PROBES):
             model = weights.draw(weights.root(), bits)

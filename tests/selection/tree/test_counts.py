@@ -31,11 +31,10 @@ def check(counts: Counts, cell: Cell, rng: np.random.Generator, bits: Bits) -> N
     assert counts.size(cell) == len(models)
     if not models:
         return
-    assert counts.penalty(cell.lo) <= min(counts.penalty_of(m) for m in models)
+    assert counts.penalty(cell) <= min(counts.penalty_of(m) for m in models)
     assert all(counts.draw(cell, bits) in models for _ in range(3))
-    ranges = [c for c, (a, b) in enumerate(zip(cell.lo, cell.hi, strict=True)) if a < b]
-    if ranges and (not cell.free or rng.random() < 0.4):
-        parts = counts.halves(cell, int(rng.choice(ranges)))
+    if cell.lo < cell.hi and rng.random() < 0.4:
+        parts = counts.halves(cell)
     elif cell.free:
         unit = int(rng.choice(members(cell.free)))
         parts = (counts.with_unit(cell, unit), counts.without_unit(cell, unit))

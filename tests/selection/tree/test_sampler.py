@@ -321,9 +321,9 @@ def test_every_state_of_removed_units_bounds_all_models_without_them() -> None:
                 if any(model[u] and removed >> u & 1 for u in range(7)):
                     continue
                 out = [u for u in range(7) if not model[u] and not removed >> u & 1]
-                for view in state.views:
-                    assert view.bound + view.weight[out].sum() <= above
-                    assert view.reserve[len(out)] <= view.weight[out].sum() + 1e-9
+                view = state.view
+                assert view.bound + view.weight[out].sum() <= above
+                assert view.reserve[len(out)] <= view.weight[out].sum() + 1e-9
                 assert (state.without[out] <= above).all()
 
 
