@@ -60,7 +60,7 @@ of its own, and its canonical score is asked for only when that comes first. QED
 
 Two ways to count
 -----------------
-Uniform strata (`counts`): N is a number of models; cells are split by penalty too. They serve
+Uniform cells (`counts`): N is a number of models; cells are split by size too. They serve
 every space and every T. Weights (`weights`): models carry integer weights near exp(-t S(M)),
 the same proof holds for the arrivals divided by the weights, and leaves are then nearly final
 draws. They serve spaces without limits of size and T the identity, and are taken where the bound
