@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from dpreg.selection.space import Space
-from dpreg.selection.tree import counts as tree_counts
 from dpreg.selection.tree.counts import Cell, Counts, binomials, members
 from dpreg.selection.tree.noise import Bits
 
@@ -71,7 +70,6 @@ def test_draws_from_a_cell_are_uniform() -> None:
 
 @pytest.mark.parametrize("gone", [1, 9, 14])
 def test_draws_without_those_gone_are_uniform(gone: int) -> None:
-    """Both by rejection and, where little is left, unit by unit."""
     space = Space(tuple("abcde"), ((1,), (2, 3), (4,), (5,), (6,)), (0,), 2)
     counts = Counts(space, 1, 1)
     cell = counts.root()
@@ -83,11 +81,6 @@ def test_draws_without_those_gone_are_uniform(gone: int) -> None:
         seen[counts.draw_other(cell, taken, bits)] += 1
     statistic = sum((x - 100) ** 2 / 100 for x in seen.values())
     assert statistic < len(left) + 6 * math.sqrt(2 * len(left))
-
-
-def test_draws_unit_by_unit_are_uniform(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree_counts, "_TRIES", 0)
-    test_draws_without_those_gone_are_uniform(9)
 
 
 def test_binomials_sum_exactly() -> None:
