@@ -103,7 +103,7 @@ from scipy.special import chdtri, expit, gammaln, logit, ndtr, ndtri
 from dpreg.arrays import Floats, Ints
 from dpreg.choice import evidence
 from dpreg.choice.evidence import Evidence
-from dpreg.choice.rule import clusters, share_of_found
+from dpreg.choice.rule import OF_GROUPS, clusters
 from dpreg.looks.expected import Expected, without_noise
 from dpreg.looks.loop import Seen, laws_for_choice
 from dpreg.planning.facts import Facts
@@ -474,7 +474,8 @@ def gains(
         for one, seen in taken
     ]
     first = looks[0][0]
-    level = false_inclusions * share_of_found(clusters(first.likeness(told.units))) / offered
+    share = 1 - OF_GROUPS if clusters(first.likeness(told.units)) else 1.0
+    level = false_inclusions * share / offered
 
     def shown(look: Evidence) -> tuple[list[float], list[float]]:
         own = [look.gain(unit) * more for unit, more in zip(with_effect, varied, strict=True)]

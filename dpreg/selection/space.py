@@ -91,8 +91,8 @@ class Space:
             within = fmpz_poly([0, 1]) ** len(joined) * counted(units - joined)
             return counted(units - above - {v}) + within
 
-        counts = counted(frozenset(range(len(self.units))))
-        return sum(int(counts[size]) for size in range(self.limit + 1))
+        by_size = counted(frozenset(range(len(self.units)))).coeffs()
+        return sum(map(int, by_size if self.max_units is None else by_size[: self.max_units + 1]))
 
     @property
     def limit(self) -> int:

@@ -39,9 +39,8 @@ certified bound F0 <= F_rho(M) for all M of the cell (`bounds`). Then
     Z_M - t S(M) <= v - t (T(floor(F0 / g)) + least penalty)          for every M of the cell,   (1)
 
 as q(M) = floor(F_rho(M)/g), and floor and T are monotone. Nodes are taken from a heap, highest
-bound first, and split on a unit or on a range of sizes; models are thus sorted into strata of equal
-penalty where that pays. The search ends when the best value found is at least every bound on
-the heap.
+bound first, and split on a unit, or on a range of sizes where that pays. The search ends when the
+best value found is at least every bound on the heap.
 
 Proof that the law is that of independent noises
 ------------------------------------------------
@@ -58,9 +57,11 @@ draw of all Z_M: every M is either a leaf whose value was compared, or under a n
 bound (1) is at most the best value. Leaves are evaluated lazily: a leaf waits on the heap with (1)
 of its own, and its canonical score is asked for only when that comes first. QED
 
-The tempting shortcut, one root with leaves drawn by independent coins of odds exp(-t price) and
-noise of law F^(sum of odds), is right for the exponential mechanism alone: under permute-and-flip
-the noises of models with different penalties are not exchangeable.
+What would be wrong
+-------------------
+One root with leaves drawn by independent coins of odds exp(-t price) and noise of law
+F^(sum of odds) is right for the exponential mechanism alone: under permute-and-flip the noises of
+models with different penalties are not exchangeable.
 
 Where it is slow
 ----------------
