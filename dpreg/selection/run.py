@@ -197,7 +197,7 @@ def _costs(request: SelectionRequest, unbounded: tuple[str, ...]) -> dict[str, B
     one_row = request.protection.apart == 1
     alone = request.fit is None or (request.fit == "split" and one_row)
     each = delta if alone or not selects else delta / 2
-    deltas = {"fit": each, "profile" if profile else "selection": each * selects}
+    deltas = {"fit": each, "profile" if profile else "selection": each}
     return {step: Budget(eps, deltas.get(step, Fraction(0))) for step, eps in divided.items()}
 
 

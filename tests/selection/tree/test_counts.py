@@ -54,10 +54,13 @@ def test_cells_count_draw_and_split_their_models(seed: int) -> None:
     check(counts, counts.root(), rng, Bits(rng))
 
 
-def test_draws_from_a_cell_are_uniform() -> None:
+@pytest.mark.parametrize("least", [0, 3])
+def test_draws_from_a_cell_are_uniform(least: int) -> None:
     space = Space(tuple("abcdef"), ((1,), (2, 3), (4,), (5, 6), (7,), (8,)), (0,), 4)
     counts = Counts(space, 1, 1)
     cell = counts.without_unit(counts.root(), 4)
+    cell = counts.halves(cell)[1] if least else cell
+    assert cell.lo == least
     models = [m for m in range(64) if counts.holds(cell, m)]
     bits = Bits(np.random.default_rng(0))
     seen = dict.fromkeys(models, 0)
