@@ -118,7 +118,7 @@ def choose(
     looks, top = [Evidence(law) for law in laws], space.max_units
     first, units = looks[0], range(len(space.units))
     needs = space.requires or ((),) * len(units)
-    brought = [frozenset({unit, *own}) for unit, own in enumerate(needs)]
+    brought = [frozenset({unit, *own}) for unit, own in enumerate(needs)]  # a unit, what it needs
 
     def p(wanted: Iterable[int]) -> float:
         """Return the p-value of units and all that need them, by the least sure law."""
