@@ -251,8 +251,8 @@ class ByPaper(Way):
         drawn = Counter(selection.models).most_common(1)[0][0]
         columns = columns_of_units(space, drawn)
         fit, formula, regression = None, formula_of(design, columns, design.response.name), None
-        if rows.fitting is not None and prepared.fit is not None:
-            fit = joint_fit(design, columns, rows.fitting, rows.n, prepared.fit)
+        if rows.fitting is not None:
+            fit = joint_fit(design, columns, rows.fitting, rows.n, prepared.parts["fit"])
         facts = self.context.facts(reader, design, account)
         if fit is not None:
             nobs = None if request.fit == "split" else rows.n

@@ -26,7 +26,7 @@ gain is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -115,67 +115,46 @@ def choose(
     false_inclusions : float
         About how many useless units are found on average, at most; positive.
     """
-    tests = _Tests(laws, space)
-    first, units = tests.looks[0], range(len(space.units))
+    looks, top = [Evidence(law) for law in laws], space.max_units
+    first, units = looks[0], range(len(space.units))
+    needs = space.requires or ((),) * len(units)
+    brought = [frozenset({unit, *own}) for unit, own in enumerate(needs)]  # a unit, what it needs
+
+    def p(wanted: Iterable[int]) -> float:
+        """Return the p-value of units and all that need them, by the least sure law."""
+        asked = frozenset(wanted)
+        columns = [c for u in units if brought[u] & asked for c in space.unit_columns[u]]
+        return max(look.p(columns) for look in looks) if columns else 1.0
+
     like = clusters(first.likeness(space.unit_columns)) if space.units else ()
-    share = share_of_found(like)
-    own = np.array([tests.p([u]) * len(units) * len(tests.brought[u]) for u in units]) / share
-    found = _found(own, tests.brought, false_inclusions, space.max_units)
+    share = 1 - OF_GROUPS if like else 1.0
+    own = np.array([p([u]) * len(units) * len(brought[u]) for u in units]) / share
+    found = set[int]()
+    for unit in np.argsort(own, kind="stable"):  # the surest first, while there is room
+        more = found | brought[unit]
+        if own[unit] <= false_inclusions and (top is None or len(more) <= top):
+            found = more
     level = false_inclusions * OF_GROUPS / max(len(like), 1)
     groups = list[tuple[int, ...]]()
     for group in like:
         taken = any(set(one) <= set(group) for one in groups) or found.intersection(group)
-        if not taken and tests.p(group) <= level:
+        if not taken and p(group) <= level:
             groups.append(group)
     single = [at[0] if len(at) == 1 else None for at in space.unit_columns]
     return Choice(
         found=tuple(sorted(found)),
         groups=tuple(groups),
-        model=tuple(sorted(_model(tests, found, groups, level, space.max_units))),
-        levels=np.array([min(own[v] for v in units if u in tests.brought[v]) for u in units]),
+        model=tuple(sorted(_model(p, brought, found, groups, level, top))),
+        levels=np.array([min(own[v] for v in units if u in brought[v]) for u in units]),
         errors=np.array([np.nan if c is None else first.error(c) for c in single]),
         resolved=int((first.information > 1).sum()),
         directions=len(first.information),
     )
 
 
-def share_of_found(groups: Sequence[tuple[int, ...]]) -> float:
-    """Return alpha_f over `false_inclusions`, given all clusters."""
-    return 1 - OF_GROUPS if groups else 1.0
-
-
-class _Tests:
-    """The p-values of sets of units."""
-
-    def __init__(self, laws: Sequence[Released], space: Space) -> None:
-        self.looks = [Evidence(law) for law in laws]
-        needs = space.requires or ((),) * len(space.units)
-        self.brought = [frozenset({unit, *own}) for unit, own in enumerate(needs)]
-        """Each unit, with those that it brings along."""
-        self._columns = space.unit_columns
-
-    def p(self, units: Iterable[int]) -> float:
-        """Return the p-value of these units and all that need them, by the least sure law."""
-        wanted = set(units)
-        with_above = [u for u, brought in enumerate(self.brought) if wanted & brought]
-        columns = [c for u in with_above for c in self._columns[u]]
-        return max(look.p(columns) for look in self.looks) if columns else 1.0
-
-
-def _found(
-    own: Floats, brought: Sequence[frozenset[int]], most: float, top: int | None
-) -> set[int]:
-    """Return the units found, the surest first while there is room."""
-    found = set[int]()
-    for unit in np.argsort(own, kind="stable"):
-        more = found | brought[unit]
-        if own[unit] <= most and (top is None or len(more) <= top):
-            found = more
-    return found
-
-
 def _model(
-    tests: _Tests,
+    p: Callable[[Iterable[int]], float],
+    brought: Sequence[frozenset[int]],
     found: set[int],
     groups: Sequence[tuple[int, ...]],
     level: float,
@@ -185,10 +164,10 @@ def _model(
     model = set(found)
     for group in groups:
         left = set(group)
-        while left and (left == set(group) or tests.p(left) <= level):
-            best = max(sorted(left), key=lambda u: tests.p(left - {u}))
+        while left and (left == set(group) or p(left) <= level):
+            best = max(sorted(left), key=lambda u: p(left - {u}))
             left.remove(best)
-            more = model | tests.brought[best]
+            more = model | brought[best]
             if top is None or len(more) <= top:
                 model = more
     return model

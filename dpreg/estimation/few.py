@@ -110,29 +110,6 @@ class OpenFew:
         return self.rest.rest()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Scales:
-    """Where rows lie and how far they reach, in box units.
-
-    Attributes
-    ----------
-    count : float
-        Complete rows.
-    middle : (p,) array
-        m.
-    spread : float
-        s.
-    response_middle, response_spread : float
-        m_y and s_y.
-    """
-
-    count: float
-    middle: Floats
-    spread: float
-    response_middle: float
-    response_spread: float
-
-
 def open_few(account: Account, eps: Fraction) -> OpenFew:
     """Open the lines of a call's account, which is not yet charged."""
     first = Budget(eps * TUNING.sums)
@@ -160,33 +137,25 @@ def few_fit(
     """
     (moments,) = read_moments(reader, design)
     public = opened.account.protection.n_is_public
-    scales = scales_of(moments, groups, opened, moments.rows if public else None)
-    p = len(scales.middle)
-    location = Location.on_grid(
-        whitening=np.eye(p) / scales.spread,
-        offset=-scales.middle / scales.spread,
-        slopes=np.zeros(p),
-        intercept=scales.response_middle,
-        tau=scales.response_spread,
-        radius=math.sqrt(TUNING.reach * (p + 1)),
-    )
+    location, count = scales_of(moments, groups, opened, moments.rows if public else None)
     part = opened.take("first coefficients", OBJECTIVE, TUNING.first)
     held = hold_located(reader, design, location, TUNING.pull * location.radius)
-    moved, _, _ = released_minimum(held, part, scales.count, _HOLD)
+    moved, _, _ = released_minimum(held, part, count, _HOLD)
     part = opened.take("spread of residuals", "discrete laplace", TUNING.spread)
-    spread = _spread(held, moved, part, scales.count)
-    location = _around(location, moved, spread)
+    location = _around(location, moved, _spread(held, moved, part, count))
     part = opened.last()
-    limit = _cut(p + 1, location.radius, scales.count, part) * location.radius
+    limit = _cut(len(moved), location.radius, count, part) * location.radius
     held = hold_located(reader, design, location, limit)
-    moved, _, _ = released_minimum(held, part, scales.count, _HOLD)
-    return location.carried(moved), scales.count
+    moved, _, _ = released_minimum(held, part, count, _HOLD)
+    return location.carried(moved), count
 
 
 def scales_of(
     moments: Moments, groups: Sequence[Sequence[int]], opened: OpenFew, rows: int | None
-) -> Scales:
-    """Release the sums; return what they say, kept out of reach of their own noise.
+) -> tuple[Location, float]:
+    """Release the sums; return the coordinates that they give, and how many rows are complete.
+
+    Both are kept out of reach of the sums' own noise.
 
     Parameters
     ----------
@@ -210,13 +179,16 @@ def scales_of(
     square = float(middle @ middle) / max(p, 1)
     x_variance = max(told[3] / count / max(p, 1) - square, x_sd / max(p, 1))
     y_variance = max(told[2] / count - y_mean**2, y_sd)
-    return Scales(
-        count,
-        middle,
-        _root(x_variance, TUNING.least_column),
-        y_mean,
-        _root(y_variance, TUNING.least_response),
+    spread = _root(x_variance, TUNING.least_column)
+    location = Location.on_grid(
+        whitening=np.eye(p) / spread,
+        offset=-middle / spread,
+        slopes=np.zeros(p),
+        intercept=y_mean,
+        tau=_root(y_variance, TUNING.least_response),
+        radius=math.sqrt(TUNING.reach * (p + 1)),
     )
+    return location, count
 
 
 def _middle(

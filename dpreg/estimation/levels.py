@@ -95,39 +95,39 @@ _CELLS_AT_ONCE: Final = 2_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Sums:
-    """Released cells of k columns, the response and L levels, or many draws of them.
+class _Released:
+    """Released cells of k columns, the response and L levels, and what is known of their noise.
 
     Attributes
     ----------
-    whole : (..., k + 2, k + 2) array
+    whole : (k + 2, k + 2) array
         Moments of (1, x, y) over all rows; the constant's are 0 without an intercept.
-    levels : (..., L, k + 2) array
+    levels : (L, k + 2) array
         Count and sums of (x, y) in each level.
+    whole_noise, levels_noise : arrays
+        Variances of the noise in each of these cells.
+    centre, floors : (k + 1,) and (L,) arrays
+        c, and the least that each count is taken for.
+    mechanism : str
     """
 
     whole: Floats
     levels: Floats
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Frame:
-    """What does not change from draw to draw: variances of the noise, the centre, the floors."""
-
-    whole: Floats
-    levels: Floats
+    whole_noise: Floats
+    levels_noise: Floats
     centre: Floats
     floors: Floats
+    mechanism: str
 
-    def reduced(self, sums: _Sums, times: int) -> tuple[Floats, Floats, Floats]:
+    def reduced(self, whole: Floats, levels: Floats, times: int) -> tuple[Floats, Floats, Floats]:
         """Return H, z and the floored counts n."""
-        c, whole = self.centre, sums.whole
-        counts = np.maximum(sums.levels[..., 0], self.floors)
-        z = sums.levels[..., 1:] - sums.levels[..., :1] * c
+        c = self.centre
+        counts = np.maximum(levels[..., 0], self.floors)
+        z = levels[..., 1:] - levels[..., :1] * c
         first = whole[..., 0, 1:, None] * c
         inner = whole[..., 1:, 1:] - first - np.swapaxes(first, -1, -2)
         inner = inner + whole[..., :1, :1] * np.outer(c, c)
-        shares = (1 / counts) @ self.levels
+        shares = (1 / counts) @ self.levels_noise
         bias = shares[..., 1:, None] * np.eye(len(c)) + shares[..., :1, None] * np.outer(c, c)
         between = np.swapaxes(z, -1, -2) @ (z / counts[..., None])
         return inner - between + times * bias, z, counts
@@ -135,12 +135,28 @@ class _Frame:
     def noise_of(self, z: Floats, counts: Floats) -> Floats:
         """Return the variances of H's cells."""
         c, share = self.centre, 1 / counts**2
-        v = self.levels[:, 1:] + self.levels[:, :1] * c**2
+        v = self.levels_noise[:, 1:] + self.levels_noise[:, :1] * c**2
         crossed = (z**2 * share[:, None]).T @ v
         own = (1.0 + np.eye(len(c))) * (crossed + crossed.T + (v * share[:, None]).T @ v)
-        first = self.whole[0, 1:, None] * c**2
-        totals = self.whole[1:, 1:] + first + first.T + self.whole[0, 0] * np.outer(c, c) ** 2
+        whole = self.whole_noise
+        first = whole[0, 1:, None] * c**2
+        totals = whole[1:, 1:] + first + first.T + whole[0, 0] * np.outer(c, c) ** 2
         return np.asarray(totals + own)
+
+    def redrawn(self, number: int, rng: Generator) -> tuple[Floats, Floats]:
+        """Take freshly drawn noise off the released cells, `number` times."""
+        size = len(self.whole)
+        upper = np.triu_indices(size)
+        cells = inference.standard_noise(
+            self.mechanism, (number, len(upper[0]) + self.levels.size), rng
+        )
+        whole = np.empty((number, size, size))
+        whole[:, upper[0], upper[1]] = whole[:, upper[1], upper[0]] = cells[:, : len(upper[0])]
+        inner = cells[:, len(upper[0]) :].reshape(number, *self.levels.shape)
+        return (
+            self.whole - whole * np.sqrt(self.whole_noise),
+            self.levels - inner * np.sqrt(self.levels_noise),
+        )
 
 
 def fit_levels(noisy: NoisyGram, levels: Sequence[int], *, rows: int | None = None) -> GramFit:
@@ -167,10 +183,10 @@ def fit_levels(noisy: NoisyGram, levels: Sequence[int], *, rows: int | None = No
     inside = set(at.tolist())
     others = np.array([j for j in range(int(intercept), size) if j not in inside], dtype=np.intp)
     k = len(others)
-    sums, frame = _taken(noisy, at, others)
+    released = _taken(noisy, at, others)
     count = inference.complete_rows(noisy, rows)
-    h, z, counts = frame.reduced(sums, 1)
-    variances = frame.noise_of(z, counts)
+    h, z, counts = released.reduced(released.whole, released.levels, 1)
+    variances = released.noise_of(z, counts)
     nu = inference.noise_norm(variances[:k, :k])
     least = inference.least_eigenvalue(nu, count)
     shrunk, inverse, kappa = inference.ridged(h, variances, least, inference.BELIEVED * nu)
@@ -178,25 +194,25 @@ def fit_levels(noisy: NoisyGram, levels: Sequence[int], *, rows: int | None = No
     extended = np.append(gamma, -1.0)
     off = 2.0 - np.eye(k + 1)
     spread = float(np.sqrt(extended**2 @ (variances * off) @ extended**2))
-    total, freedom = float(sums.whole[-1, -1]), count - size + intercept
-    around = total - (float(sums.whole[0, -1]) ** 2 / count if intercept else 0.0)
+    total, freedom = float(released.whole[-1, -1]), count - size + intercept
+    around = total - (float(released.whole[0, -1]) ** 2 / count if intercept else 0.0)
     residual = float(extended @ h @ extended)
     sigma2, explained = inference.residual_variance(
         residual, spread, total, around, max(freedom, 1.0)
     )
-    alpha = (z[:, k] - z[:, :k] @ gamma) / counts + frame.centre[k] - frame.centre[:k] @ gamma
+    centre = released.centre
+    alpha = (z[:, k] - z[:, :k] @ gamma) / counts + centre[k] - centre[:k] @ gamma
     number = min(
         _MOST_DRAWS,
         max(_LEAST_DRAWS, min(_CELLS_DRAWN // (len(at) * (k + 2)), _NUMBERS_KEPT // size)),
     )
-    drawn_gamma, drawn_alpha, privacy = _drawn(
-        noisy, sums, frame, least=least, sigma2=sigma2, draws=number
-    )
+    drawn_gamma, drawn_alpha, privacy = _drawn(released, least, sigma2, number)
     if not kappa:
         privacy = inverse @ inference.independent_noise(variances, gamma)[:k, :k] @ inverse
     back = Back(at, others, size - 1 if intercept else None)
-    slope = -z[:, :k] / counts[:, None] - frame.centre[:k]
-    own = frame.levels @ np.concatenate([[0.0], gamma**2, [1.0]]) + frame.levels[:, 0] * alpha**2
+    slope = -z[:, :k] / counts[:, None] - centre[:k]
+    noise = released.levels_noise
+    own = noise @ np.concatenate([[0.0], gamma**2, [1.0]]) + noise[:, 0] * alpha**2
     return GramFit(
         beta=back.beta(gamma, alpha),
         sampling=back.spread(slope, sigma2 * inverse, sigma2 / counts),
@@ -205,7 +221,7 @@ def fit_levels(noisy: NoisyGram, levels: Sequence[int], *, rows: int | None = No
         rsquared=explained,
         nobs=count,
         df_resid=freedom,
-        ridged=bool(kappa or (sums.levels[:, 0] < frame.floors).any()),
+        ridged=bool(kappa or (released.levels[:, 0] < released.floors).any()),
         ridge=float(np.sqrt(kappa)),
         draws=back.beta(drawn_gamma, drawn_alpha),
     )
@@ -218,36 +234,36 @@ def hidden_levels(noisy: NoisyGram, levels: Sequence[int]) -> list[int]:
     return [int(place) for place in at[counts < 2 * inference.BELIEVED * sds]]
 
 
-def _taken(noisy: NoisyGram, at: Places, others: Places) -> tuple[_Sums, _Frame]:
+def _taken(noisy: NoisyGram, at: Places, others: Places) -> _Released:
     """Take the cells of a release apart."""
-    last, k = len(noisy.columns), len(others)
-    outer = np.concatenate([others, [last]])
-    cells: list[Floats] = []
-    sds: list[Floats] = []
-    for matrix, found in ((noisy.cells, cells), (noisy.noise_sd, sds)):
-        whole = np.zeros((k + 2, k + 2))
+    outer = np.append(others, len(noisy.columns))
+
+    def parts(matrix: Floats) -> tuple[Floats, Floats]:
+        whole = np.zeros((len(outer) + 1, len(outer) + 1))
         whole[1:, 1:] = matrix[np.ix_(outer, outer)]
         if noisy.triangle.intercept:
             whole[0, 0] = matrix[0, 0]
             whole[0, 1:] = whole[1:, 0] = matrix[0, outer]
-        found += [whole, np.column_stack([matrix.diagonal()[at], matrix[np.ix_(at, outer)]])]
-    centre = np.clip(cells[0][0, 1:] / max(float(cells[0][0, 0]), 1.0), -1.0, 1.0)
-    floors = np.maximum(sds[1][:, 0], 1e-6)
-    return _Sums(*cells), _Frame(sds[0] ** 2, sds[1] ** 2, centre, floors)
+        return whole, np.column_stack([matrix.diagonal()[at], matrix[np.ix_(at, outer)]])
+
+    whole, levels = parts(noisy.cells)
+    whole_sd, levels_sd = parts(noisy.noise_sd)
+    centre = np.clip(whole[0, 1:] / max(float(whole[0, 0]), 1.0), -1.0, 1.0)
+    floors = np.maximum(levels_sd[:, 0], 1e-6)
+    return _Released(whole, levels, whole_sd**2, levels_sd**2, centre, floors, noisy.mechanism)
 
 
 def _drawn(
-    noisy: NoisyGram, sums: _Sums, frame: _Frame, *, least: float, sigma2: float, draws: int
+    released: _Released, least: float, sigma2: float, draws: int
 ) -> tuple[Floats, Floats, Floats]:
     """Draw gamma and alpha that the release is compatible with, and gamma's privacy covariance."""
-    rng = inference.seeded_by(sums.levels)
-    k = len(frame.centre) - 1
-    step = max(1, _CELLS_AT_ONCE // sums.levels.size)
+    centre, rng = released.centre, inference.seeded_by(released.levels)
+    k = len(centre) - 1
+    step = max(1, _CELLS_AT_ONCE // released.levels.size)
     gammas, alphas, privately = [], [], []
     for start in range(0, draws, step):
         number = min(step, draws - start)
-        redrawn = _without_noise(noisy, sums, frame, number, rng)
-        h, z, counts = frame.reduced(redrawn, 2)
+        h, z, counts = released.reduced(*released.redrawn(number, rng), 2)
         values, vectors = np.linalg.eigh(h[:, :k, :k])
         values = np.maximum(np.abs(values), least)
         turned = (np.swapaxes(vectors, 1, 2) @ h[:, :k, k, None])[..., 0] / values
@@ -255,28 +271,10 @@ def _drawn(
         private = (vectors @ turned[..., None])[..., 0]
         gamma = private - (vectors @ errors[..., None])[..., 0]
         within = z[..., k] - (z[..., :k] @ gamma[..., None])[..., 0]
-        centred = frame.centre[k] - gamma @ frame.centre[:k]
+        centred = centre[k] - gamma @ centre[:k]
         noise = rng.standard_normal(counts.shape) * np.sqrt(sigma2 / counts)
         gammas.append(gamma)
         alphas.append(within / counts + centred[:, None] - noise)
         privately.append(private)
     privacy = np.cov(np.concatenate(privately), rowvar=False).reshape(k, k)
     return np.concatenate(gammas), np.concatenate(alphas), privacy
-
-
-def _without_noise(
-    noisy: NoisyGram, sums: _Sums, frame: _Frame, number: int, rng: Generator
-) -> _Sums:
-    """Take freshly drawn noise off the released cells, `number` times."""
-    size = len(sums.whole)
-    upper = np.triu_indices(size)
-    cells = inference.standard_noise(
-        noisy.mechanism, (number, len(upper[0]) + sums.levels.size), rng
-    )
-    whole = np.empty((number, size, size))
-    whole[:, upper[0], upper[1]] = cells[:, : len(upper[0])]
-    whole[:, upper[1], upper[0]] = cells[:, : len(upper[0])]
-    inner = cells[:, len(upper[0]) :].reshape(number, *sums.levels.shape)
-    return _Sums(
-        sums.whole - whole * np.sqrt(frame.whole), sums.levels - inner * np.sqrt(frame.levels)
-    )

@@ -242,13 +242,8 @@ def privacy_of_constants(
 
 def constants_of(method: str, noise: str, cost: Budget, protection: Protection) -> ConstantsPrivacy:
     """Compute what a method's constants are worth in a call that pays for them."""
-    return privacy_of_constants(
-        method,
-        noise,
-        eps=cost.eps,
-        delta=cost.delta,
-        neighbors=protection.neighbors,
-        contributions=protection.contributions,
+    return ConstantsPrivacy(
+        method, noise, cost.eps, cost.delta, protection.neighbors, protection.contributions
     )
 
 

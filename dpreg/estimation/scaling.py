@@ -94,11 +94,11 @@ class RowScaling:
             response = np.clip(response / self.y_max, -_FAR, _FAR)
         if self.affine:
             rows = rows / self.length
-            if self.intercept:
-                rows = np.column_stack([np.ones(len(rows)), rows]) / np.sqrt(2)
+        if self.intercept:
+            rows = np.column_stack([np.ones(len(rows)), rows])
+        if self.affine:
+            rows = rows / np.sqrt(1 + self.intercept)
         else:
-            if self.intercept:
-                rows = np.column_stack([np.ones(len(rows)), rows])
             norms = np.sqrt(_squares(rows))
             norms[norms == 0] = 1.0
             rows = rows / norms[:, None]

@@ -102,7 +102,7 @@ from scipy.special import chdtri, expit, gammaln, logit, ndtri
 from dpreg.arrays import Floats, Ints
 from dpreg.choice import evidence
 from dpreg.choice.evidence import Evidence
-from dpreg.choice.rule import clusters, share_of_found
+from dpreg.choice.rule import OF_GROUPS, clusters
 from dpreg.looks.expected import without_noise
 from dpreg.looks.loop import laws_for_choice
 from dpreg.looks.plan import LookPlan
@@ -438,7 +438,8 @@ def gains(facts: Facts, told: Stated, rows: Rows, plan: LookPlan, n: int) -> Det
     quiet = (without_noise(one, seen, rows.beta) for one, seen in taken)
     looks = [[Evidence(law) for law in laws_for_choice(seen)] for seen in quiet]
     first, alpha = looks[0][0], float(facts.request.false_inclusions)
-    level = alpha * share_of_found(clusters(first.likeness(told.units))) / offered
+    share = 1 - OF_GROUPS if clusters(first.likeness(told.units)) else 1.0
+    level = alpha * share / offered
 
     def shown(look: Evidence) -> tuple[list[float], list[float]]:
         own = [look.gain(unit) for unit in with_effect]

@@ -93,11 +93,7 @@ _PRECISION: Final = 128  # precision
 
 def profile_grid(rows: int) -> Fraction:
     """Return h, the step of the score grid in units of n log Q, for n = `rows` of any size."""
-    return Fraction(2) ** (_coarser(rows) - _GRID_BITS)
-
-
-def _coarser(rows: int) -> int:
-    return max(rows.bit_length() - _ROWS_BITS, 0)
+    return Fraction(2) ** (max(rows.bit_length() - _ROWS_BITS, 0) - _GRID_BITS)
 
 
 def residual_change(rho: Fraction, protection: Protection) -> VectorChange:

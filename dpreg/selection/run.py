@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial, reduce
 from operator import add
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from dpreg.errors import ArgumentError
 from dpreg.formula.bounds import check_table, open_bounds, with_stand_ins
@@ -76,8 +76,8 @@ class Preparation:
         Every step's line is open, and nothing is charged yet.
     bounds : mapping of str to Part
         What the bounds of each column are drawn from.
-    radius, sigma2, count, profile, fit : Part or None
-        What each of these steps draws from; None where the call does not need the step.
+    parts : mapping of str to Part
+        What each other step that the call needs draws from: those of `_LINES`, and "fit".
     draws : tuple of Part
         One for each draw.
     """
@@ -89,12 +89,17 @@ class Preparation:
     engine: str
     account: Account
     bounds: Mapping[str, Part]
-    radius: Part | None
-    sigma2: Part | None
-    count: Part | None
-    profile: Part | None
+    parts: Mapping[str, Part]
     draws: tuple[Part, ...]
-    fit: Part | None
+
+
+_LINES: Final = {
+    "radius": ("radius", "permute-and-flip"),
+    "sigma2": ("residual variance", "laplace"),
+    "count": ("number of rows", "laplace"),
+    "profile": ("bound on the residuals", "laplace"),
+}
+"""How the budget table names what is bought before the draws, and what draws it; in its order."""
 
 
 def prepare(
@@ -111,43 +116,35 @@ def prepare(
     check_table(reader, design.types, unbounded, counted=counted)
     space = space_of(request, design)
     costs = _costs(request, unbounded)
-    drawing, profile_delta, fit = _divided(request, costs)
-    _check_eps(request, drawing.eps / request.draws)
+    _check_eps(request, costs["selection"].eps / request.draws)
     plan = plan_draws(
         request.draws,
-        drawing,
+        costs["selection"],
         mechanism=request.mechanism,
         contributions=request.protection.contributions,
     )
     account = request.account() if account is None else account
     selecting, fitting = (SELECTING, FITTING) if request.fit == "split" else (ALL_ROWS, ALL_ROWS)
-
-    def opened(
-        key: str, step: str, mechanism: str, delta: Fraction = Fraction(0), rows: str = ALL_ROWS
-    ) -> Part | None:
-        if key not in costs:
-            return None
-        return account.line(step, mechanism, Budget(costs[key], delta), rows=rows)
-
-    # In the order of the budget table.
+    bought = costs["bounds"].eps if unbounded else Fraction(0)
+    bounds = open_bounds(account, unbounded, bought / request.budget.eps)
+    parts = {
+        step: account.line(*line, costs[step], rows=selecting if step == "profile" else ALL_ROWS)
+        for step, line in _LINES.items()
+        if step in costs
+    }
+    draws = account.draws("selection", plan, rows=selecting)
+    if "fit" in costs:
+        parts["fit"] = account.line("coefficients", "gram release", costs["fit"], rows=fitting)
     return Preparation(
         request=request,
         schema=schema,
         unbounded=unbounded,
         plan=plan,
-        account=account,
-        bounds=open_bounds(
-            account, unbounded, costs.get("bounds", Fraction(0)) / request.budget.eps
-        ),
-        radius=opened("radius", "radius", "permute-and-flip"),
-        sigma2=opened("sigma2", "residual variance", "laplace"),
-        count=opened("count", "number of rows", "laplace"),
-        profile=opened("profile", "bound on the residuals", "laplace", profile_delta, selecting),
-        draws=account.draws("selection", plan, rows=selecting),
-        fit=None
-        if fit is None
-        else account.line("coefficients", "gram release", fit, rows=fitting),
         engine=choose_engine(request.engine, space, plan.mechanism),
+        account=account,
+        bounds=bounds,
+        parts=parts,
+        draws=draws,
     )
 
 
@@ -168,27 +165,40 @@ def _check_eps(request: SelectionRequest, eps: Fraction) -> None:
             )
 
 
-def _costs(request: SelectionRequest, unbounded: tuple[str, ...]) -> dict[str, Fraction]:
-    """Divide eps among the steps that this request needs; "selection" is what is left."""
+def _costs(request: SelectionRequest, unbounded: tuple[str, ...]) -> dict[str, Budget]:
+    """Divide the budget among the steps that this request needs; "selection" is the draws.
+
+    Halves of the rows are read by one release each. Where all rows of a person lie in one half
+    (one row a person, or persons named) each may spend the whole of delta; elsewhere, and with
+    ``fit="share"``, deltas add and each takes half.
+    """
+    profile, delta = request.method == "pcpl", request.budget.delta
     needed = {
         "bounds": bool(unbounded),
         "radius": request.radius is None,
         "sigma2": request.sigma2 == "private",
         "count": request.needs_count,
         "fit": request.fit == "share",
-        "profile": request.method == "pcpl",
+        "profile": profile,
     }
     idle = [step for step in request.shares if not needed[step]]
     if idle:
         raise ArgumentError(f"shares names {', '.join(idle)}, which this call does not need.")
-    costs = divided_eps(request.budget.eps, needed, request.shares)
-    if "radius" in costs:
-        check_radius(costs["radius"], request.protection)
-    if costs["selection"] <= 0:
+    divided = divided_eps(request.budget.eps, needed, request.shares)
+    if "radius" in divided:
+        check_radius(divided["radius"], request.protection)
+    if divided["selection"] <= 0:
         raise ArgumentError(
             "shares leave nothing for the selection: they must add up to less than 1."
         )
-    return costs
+    if request.fit == "split":  # each half may spend all but the estimates that read every row
+        divided["fit"] = divided["selection"] + divided.get("profile", 0)
+    selects = profile or (request.draws > 1 and request.mechanism in ("auto", "exponential"))
+    one_row = request.protection.apart == 1
+    alone = request.fit is None or (request.fit == "split" and one_row)
+    each = delta if alone or not selects else delta / 2
+    deltas = {"fit": each, "profile" if profile else "selection": each}
+    return {step: Budget(eps, deltas.get(step, Fraction(0))) for step, eps in divided.items()}
 
 
 def divided_eps(
@@ -202,29 +212,6 @@ def divided_eps(
             costs[step] = whole * shares.get(step, SHARES[step])
             left -= costs[step]
     return {**costs, "selection": left}
-
-
-def _divided(
-    request: SelectionRequest, costs: Mapping[str, Fraction]
-) -> tuple[Budget, Fraction, Budget | None]:
-    """Return what the draws may cost, the delta of PCPL's bound, and what the coefficients may.
-
-    Halves of the rows are read by one release each. Where all rows of a person lie in one half
-    (one row a person, or persons named) each may spend the whole of delta; elsewhere, and with
-    ``fit="share"``, deltas add and each takes half.
-    """
-    profile, delta = request.method == "pcpl", request.budget.delta
-    selects = profile or (request.draws > 1 and request.mechanism in ("auto", "exponential"))
-    one_row = request.protection.apart == 1
-    alone = request.fit is None or (request.fit == "split" and one_row)
-    each = delta if alone or not selects else delta / 2
-    drawing = Budget(costs["selection"], each if selects and not profile else Fraction(0))
-    if request.fit is None:
-        return drawing, each, None
-    if request.fit == "share":
-        return drawing, each, Budget(costs["fit"], each)
-    # Each half may spend all but the estimates that read every row.
-    return drawing, each, Budget(costs["selection"] + costs.get("profile", Fraction(0)), each)
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,21 +306,21 @@ def read_rows(
 
 def tune(prepared: Preparation, design: Design, rows: RowMoments) -> Tuning:
     """Buy the radius, the residual variance and the number of rows, where they are wanted."""
-    request = prepared.request
-    if prepared.radius is not None:
+    request, parts = prepared.request, prepared.parts
+    if "radius" in parts:
         columns = [column for term in design.terms for column in term.columns]
         norms = block_norms(rows.blocks, columns, default=1.0)
-        rho = private_radius(norms, prepared.radius)
+        rho = private_radius(norms, parts["radius"])
     else:
         rho = request.rho
     known, sigma2 = rows.n, request.known_sigma2
-    if prepared.sigma2 is not None:
+    if "sigma2" in parts:
         sigma2, counted = private_sigma2(
-            Problem(rows.everyone, rho), rows.everyone, prepared.sigma2, columns=len(design.columns)
+            Problem(rows.everyone, rho), rows.everyone, parts["sigma2"], columns=len(design.columns)
         )
         known = counted if known is None else known
-    elif prepared.count is not None:
-        known = noisy_count(rows.everyone, prepared.count)
+    elif "count" in parts:
+        known = noisy_count(rows.everyone, parts["count"])
     halves = 2 if request.fit == "split" else 1
     return Tuning(rho, sigma2, None if known is None else known // halves)
 
@@ -343,10 +330,10 @@ def contest_of(
 ) -> Contest:
     """Make the contest of the request's method, without penalties; PCPL buys its bound here."""
     protection = prepared.request.protection
-    if prepared.profile is None:
+    if "profile" not in prepared.parts:
         return least_squares_contest(tuning.rho, protection)
     return profile_contest(
-        lower_bound(problem, moments, prepared.profile),
+        lower_bound(problem, moments, prepared.parts["profile"]),
         offset=residual_offset(moments, tuning.rho),
         rows=tuning.rows or 1,
         rho=tuning.rho,

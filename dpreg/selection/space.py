@@ -10,15 +10,13 @@ lacks a term simply lacks its columns.
 
 Order. `Space.models` lists models in binary counting order: unit 0 is the lowest bit, so that the
 first model is the smallest one and the last unit changes least often.
-
-Counting the sets that hold what each of their members needs, by size, without listing them.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
@@ -32,52 +30,6 @@ from dpreg.formula.design import Design, build_design
 from dpreg.formula.terms import Term
 from dpreg.request import SelectionRequest
 from dpreg.schema import Schema
-
-Needs = Mapping[int, frozenset[int]]
-
-
-def count_closed_sets(units: frozenset[int], needs: Needs) -> fmpz_poly:
-    """Count, by size, the subsets of `units` that hold what each of their members needs.
-
-    Parameters
-    ----------
-    units : frozenset of int
-    needs : mapping of a unit to the units that it comes with, transitively closed
-
-    Returns
-    -------
-    fmpz_poly
-        Coefficient s is the number of S in `units`, |S| = s, with needs(u) & units inside S for all
-        u in S.
-
-    Notes
-    -----
-    Proof, by induction: units tied by no need are chosen freely (binomials); sets that share no
-    need multiply; otherwise take a unit v: the sets without v are those of `units` less v and all
-    that need it, the sets with v are v and its needs joined to those of the rest. Each branch has
-    fewer units. Results are remembered by the set: the work grows with the units that others need
-    (at worst as 2 to their number), not with all of them.
-    """
-
-    @cache
-    def counted(units: frozenset[int]) -> fmpz_poly:
-        links = {u: own for u in units if (own := needs.get(u, frozenset()) & units)}
-        parts: list[frozenset[int]] = []  # units that needs connect
-        for u, own in links.items():
-            joined = own | {u}
-            parts, near = [p for p in parts if not p & joined], [p for p in parts if p & joined]
-            parts.append(joined.union(*near))
-        free = units.difference(*parts)
-        if free or len(parts) != 1:
-            return math.prod(map(counted, parts), start=fmpz_poly([1, 1]) ** len(free))
-        demand = Counter(chain.from_iterable(links.values()))
-        v = max(units, key=lambda u: (demand[u], -u))
-        above = {u for u, own in links.items() if v in own}
-        joined = links.get(v, frozenset()) | {v}
-        within = fmpz_poly([0, 1]) ** len(joined) * counted(units - joined)
-        return counted(units - above - {v}) + within
-
-    return counted(units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,17 +58,41 @@ class Space:
     requires: tuple[tuple[int, ...], ...] = ()
 
     @property
-    def n_columns(self) -> int:
-        """How many z columns models are made of: p + 1, the constant included."""
-        used = [c for unit in self.unit_columns for c in unit]
-        return 1 + max([*used, *self.keep_columns], default=0)
-
-    @property
     def size(self) -> int:
-        """The exact number of models, counted without listing them."""
-        needs = {i: frozenset(units) for i, units in enumerate(self.requires)}
-        counts = count_closed_sets(frozenset(range(len(self.units))), needs)
-        return sum(int(counts[size]) for size in range(self.limit + 1))
+        """The exact number of models, counted without listing them.
+
+        Notes
+        -----
+        Models are the sets of units that hold what each of their members needs, and are counted by
+        size: s of them is the coefficient of x^s. Proof, by induction: units tied by no need are
+        chosen freely (binomials); sets that share no need multiply; otherwise take a unit v: the
+        sets without v are those of the units less v and all that need it, the sets with v are v and
+        its needs joined to those of the rest. Each branch has fewer units. Results are remembered
+        by the set: the work grows with the units that others need (at worst as 2 to their number),
+        not with all of them.
+        """
+        needs = {unit: frozenset(needed) for unit, needed in enumerate(self.requires)}
+
+        @cache
+        def counted(units: frozenset[int]) -> fmpz_poly:
+            links = {u: own for u in units if (own := needs.get(u, frozenset()) & units)}
+            parts: list[frozenset[int]] = []  # units that needs connect
+            for u, own in links.items():
+                joined = own | {u}
+                parts, near = [p for p in parts if not p & joined], [p for p in parts if p & joined]
+                parts.append(joined.union(*near))
+            free = units.difference(*parts)
+            if free or len(parts) != 1:
+                return math.prod(map(counted, parts), start=fmpz_poly([1, 1]) ** len(free))
+            demand = Counter(chain.from_iterable(links.values()))
+            v = max(units, key=lambda u: (demand[u], -u))
+            above = {u for u, own in links.items() if v in own}
+            joined = links.get(v, frozenset()) | {v}
+            within = fmpz_poly([0, 1]) ** len(joined) * counted(units - joined)
+            return counted(units - above - {v}) + within
+
+        by_size = counted(frozenset(range(len(self.units)))).coeffs()
+        return sum(map(int, by_size if self.max_units is None else by_size[: self.max_units + 1]))
 
     @property
     def limit(self) -> int:
@@ -149,7 +125,8 @@ class Space:
 
     def columns(self, models: Bools) -> Bools:
         """Return each model's z columns, keep included: bool (K, p + 1)."""
-        out = np.zeros((len(models), self.n_columns), dtype=np.bool_)
+        used = chain(self.keep_columns, *self.unit_columns)
+        out = np.zeros((len(models), 1 + max(used, default=0)), dtype=np.bool_)
         out[:, list(self.keep_columns)] = True
         for unit, columns in enumerate(self.unit_columns):
             out[:, list(columns)] = models[:, unit, None]

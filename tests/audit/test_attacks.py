@@ -61,7 +61,7 @@ def test_no_count_is_too_large_for_profile_likelihood(monkeypatch: pytest.Monkey
 
 
 def test_a_fixed_grid_overflows_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(profile, "_coarser", lambda rows: 0)
+    monkeypatch.setattr(profile, "_ROWS_BITS", 10**6)
     with pytest.raises((OverflowError, RuntimeWarning)):
         _huge_counts(monkeypatch)
 

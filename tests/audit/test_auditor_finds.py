@@ -51,7 +51,7 @@ SEVEN = pd.DataFrame([[0.0, 0.0, 1.0]] * 7, columns=["a", "b", "y"])
 def test_an_overflow_after_the_charge(mended: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(account, "LEAST_EPS", 0)  # a call refuses so cheap a count
     if not mended:
-        monkeypatch.setattr(profile, "_coarser", lambda rows: 0)
+        monkeypatch.setattr(profile, "_ROWS_BITS", 10**6)
     # About one draw in six overflows: private ones might all miss, once in 100,000 times.
     audit = audit_call(_profile(count()), SIX, SEVEN, runs=30)
     assert ("an exception after the charge" in _says(audit)) != mended

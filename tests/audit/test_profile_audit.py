@@ -57,7 +57,7 @@ class _Mechanism:
         self.asked = SelectionRequest.of({**facts, "formula": neighbours.FORMULA, "eps": EPS})
         reader = Reader(as_source(neighbours.frame(rows)))
         self.ready: Preparation = prepare(self.asked, neighbours.SCHEMA, reader)
-        self.bound = self.ready.profile.cost
+        self.bound = self.ready.parts["profile"].cost
         self.unit = relation, changed
         design = design_of(self.asked, self.ready.schema)
         self.space: Space = space_of(self.asked, design)
@@ -72,7 +72,8 @@ class _Mechanism:
 
     def draw(self, rng: np.random.Generator) -> tuple[int, ...]:
         ready = dataclasses.replace(
-            self.ready, profile=bought(self.bound.eps, self.bound.delta, *self.unit, rng)
+            self.ready,
+            parts={"profile": bought(self.bound.eps, self.bound.delta, *self.unit, rng)},
         )
         made = run.contest_of(ready, self.tuning, self.problem, self.moments)
         part = bought(ready.plan.eps_each, 0, *self.unit, rng)

@@ -101,7 +101,7 @@ MUTANTS = {
         estimates, "_noise", ".eps\n", ".eps * 5\n", PRIVATE
     ),
     "delta spent twice with several rows a person": Mutant(
-        preparation, "_divided", 'request.fit == "split" and one_row', 'request.fit == "split"',
+        preparation, "_costs", 'request.fit == "split" and one_row', 'request.fit == "split"',
         cell("select", "draws=40", K3), refused=True,
     ),
     "every column's bounds at the whole eps": Mutant(
@@ -225,11 +225,12 @@ MUTANTS = {
         "(triangle, type(protection)(protection.neighbors))", cell("ols", "'laplace'", K3),
     ),
     "AdaSSP forgets contributions": Mutant(
-        perturbed, "constants_of", "contributions=protection.contributions", "contributions=1",
+        perturbed, "constants_of", "protection.neighbors, protection.contributions",
+        "protection.neighbors, 1",
         cell("ols", "'adassp'", K3),
     ),
     "SSP under the other relation": Mutant(
-        perturbed, "constants_of", "neighbors=protection.neighbors", "neighbors='add-remove'",
+        perturbed, "constants_of", "protection.neighbors,", "'add-remove',",
         cell("ols", "'ssp'", REPLACE),
     ),
     "sums of groups at half their sensitivity": Mutant(

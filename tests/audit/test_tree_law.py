@@ -13,7 +13,6 @@ from oracles.selection_law import (
 )
 
 from dpreg.privacy.mechanisms.choice import choose, effective_t
-from dpreg.selection.tree import search as tree
 from dpreg.selection.tree.noise import Bits
 from dpreg.selection.tree.search import Tree
 
@@ -31,20 +30,8 @@ def test_every_pair_of_levels_occurs_in_at_most_30_cells() -> None:
 
 
 @pytest.mark.audit
-@pytest.mark.parametrize(
-    ("number", "loose"),
-    [(number, -np.inf) for number in range(len(CELLS))]
-    + [
-        (number, np.inf)
-        for number, cell in enumerate(CELLS)
-        if cell["limit"] == "all" and cell["method"] == "PCLS"
-    ],
-)
-def test_draws_follow_the_exact_law(
-    number: int, loose: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Uniform strata in all cells, weights in those that allow them."""
-    monkeypatch.setattr(tree, "_LOOSE", loose)
+@pytest.mark.parametrize("number", range(len(CELLS)))
+def test_draws_follow_the_exact_law(number: int) -> None:
     cell = CELLS[number]
     case = make_case(cell, seed=number)
     sampler = Tree(case.problem, case.space, case.contest, mechanism=cell["mechanism"], t=case.t)

@@ -176,6 +176,9 @@ def test_a_term_brings_what_it_needs_and_pays_for_it():
     # a is tested with a:b, and is found at the latest when a:b brings it along.
     joint = max(chi2.sf(slow_gain(law, [1, 3])[0], 2) for law in laws)
     assert choice.levels[0] == pytest.approx(min(9 * p, 3 * joint), rel=1e-6)
+    alone = (9 * p + 3 * joint) / 2  # where a:b alone passes
+    assert 9 * p < alone < 3 * joint
+    assert choose(laws, nested(), false_inclusions=alone).found == (0, 1, 2)
 
 
 def test_there_may_be_too_little_room_for_a_term():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -165,7 +166,15 @@ def scales(data, eps=1, neighbors="replace-one", seed=1, rows=None):
     opened = open_few(account, account.budget.eps)
     account.charge(None, "a call")
     (moments,) = read_moments(Reader(as_source(data), False), DESIGN)
-    return scales_of(moments, GROUPS, opened, rows)
+    location, count = scales_of(moments, GROUPS, opened, rows)
+    spread = 1 / location.whitening[0, 0]
+    return SimpleNamespace(
+        count=count,
+        middle=-location.offset * spread,
+        spread=spread,
+        response_middle=-location.response.floats[0],
+        response_spread=location.tau,
+    )
 
 
 @pytest.mark.parametrize("seed", range(6))

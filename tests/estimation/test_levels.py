@@ -89,8 +89,10 @@ def test_intervals_hold_the_truth_and_slopes_are_not_drawn_away(options):
 
 def test_without_its_correction_slopes_are_drawn_away(monkeypatch):
     """The squares of the noise in 150 levels: what `times` takes out."""
-    reduced = module._Frame.reduced
-    monkeypatch.setattr(module._Frame, "reduced", lambda self, sums, _: reduced(self, sums, 0))
+    reduced = module._Released.reduced
+    monkeypatch.setattr(
+        module._Released, "reduced", lambda self, *cells: reduced(self, *cells[:2], 0)
+    )
     errors, held, _ = releases(24)
     far = np.abs(errors.mean(axis=0) / errors.std(axis=0) * np.sqrt(24)).max()
     assert far > 6

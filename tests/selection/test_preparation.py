@@ -32,10 +32,9 @@ def prepared(schema=SCHEMA, **changes):
 
 def costs(preparation):
     """Step, eps, delta and rows of each part that was opened."""
-    parts = preparation
-    single = (parts.radius, parts.sigma2, parts.count, parts.profile)
-    listed = [*parts.bounds.values(), *(one for one in single if one), *parts.draws]
-    listed += [parts.fit] if parts.fit else []
+    parts = dict(preparation.parts)
+    last = [parts.pop("fit")] if "fit" in parts else []
+    listed = [*preparation.bounds.values(), *parts.values(), *preparation.draws, *last]
     return [(one.line.step, one.cost.eps, one.cost.delta, one.line.rows) for one in listed]
 
 
@@ -77,7 +76,7 @@ def test_halves_share_delta_where_a_person_may_be_in_both(fit, contributions, ea
     plan = prepared(
         fit=fit, contributions=contributions, draws=40, mechanism="exponential", delta="1e-6", eps=8
     )
-    assert plan.fit.cost.delta == Fraction(each)
+    assert plan.parts["fit"].cost.delta == Fraction(each)
     assert 0 < plan.plan.cost.delta <= Fraction(each)
     assert plan.account.total.delta <= Fraction("1e-6")
 

@@ -108,8 +108,7 @@ def test_a_noisy_count_stands_for_n_under_add_remove() -> None:
     call = Call(neighbors="add-remove", sigma2="1/20", fit="split", eps=10**4)
     tuning = call.tune(call.read())
     assert tuning.rows == pytest.approx(ROWS / 2, abs=3)
-    assert call.preparation.count is not None
-    assert call.preparation.count.state == "drawn from"
+    assert call.preparation.parts["count"].state == "drawn from"
 
 
 @pytest.mark.parametrize(
@@ -124,8 +123,7 @@ def test_radius_and_variance_are_bought_where_they_are_wanted(
     assert tuning.rho == rho
     assert tuning.sigma2 is not None
     assert tuning.rows == pytest.approx(ROWS, abs=1)
-    assert call.preparation.radius is not None
-    assert call.preparation.radius.state == "drawn from"
+    assert call.preparation.parts["radius"].state == "drawn from"
 
 
 @pytest.mark.parametrize("clip", ["1", "0.5"])
@@ -173,6 +171,5 @@ def test_pcpl_buys_its_bound_and_pcls_none() -> None:
     call = Call(method="pcpl", delta="1e-6", fit=None)
     rows = call.read()
     run.select(call.preparation, call.tune(rows), call.space, rows.selecting)
-    assert call.preparation.profile is not None
-    assert call.preparation.profile.state == "drawn from"
-    assert Call().preparation.profile is None
+    assert call.preparation.parts["profile"].state == "drawn from"
+    assert "profile" not in Call().preparation.parts

@@ -107,7 +107,6 @@ def test_columns_and_penalty_counts():
     columns, units = penalty_counts(space, models)
     assert columns.tolist() == [0, 2, 1, 3]
     assert units.tolist() == [0, 1, 1, 2]
-    assert space.n_columns == 5
 
 
 def test_nothing_to_choose_is_one_model():

@@ -208,9 +208,18 @@ TWO_U: Final = 2.0**-52
 UP: Final = 1.0 + 2.0**-30
 
 
-@dataclass(frozen=True, slots=True)
 class Inverse:
     """V, the symmetric floating-point inverse of G', and what errors it can cause.
+
+    Parameters
+    ----------
+    gram, cross : float arrays, (d, d) and (d,)
+        G', and b.
+    rho : float
+    largest : float
+        No cell of the diagonal of G', which is positive, is larger.
+    loss : float
+        lambda rho^2, what the ridge costs a bound.
 
     Attributes
     ----------
@@ -218,7 +227,6 @@ class Inverse:
         V, and V b refined once.
     base : float
         At most a0 = -beta'G'beta - lambda rho^2.
-    rho : float
     norm, max : float
         At least every column's l1 norm in V, and its largest modulus.
     beta_norm, beta_max : float
@@ -229,16 +237,29 @@ class Inverse:
         At least max |b - G'beta|.
     """
 
-    matrix: Floats
-    beta: Floats
-    base: float
-    rho: float
-    norm: float
-    max: float
-    beta_norm: float
-    beta_max: float
-    off: float
-    residual: float
+    def __init__(
+        self, gram: Floats, cross: Floats, rho: float, largest: float, loss: float
+    ) -> None:
+        try:
+            matrix = np.linalg.inv(gram)
+        except np.linalg.LinAlgError:
+            matrix = np.diag(1.0 / gram.diagonal())
+        self.rho = rho
+        self.matrix: Floats = (matrix + matrix.T) / 2
+        self.beta: Floats = self.matrix @ cross
+        self.beta += self.matrix @ (cross - gram @ self.beta)
+        self.norm = float(np.abs(self.matrix).sum(axis=0).max(initial=0.0)) * UP
+        self.max = float(np.abs(self.matrix).max(initial=0.0))
+        self.beta_norm = float(np.abs(self.beta).sum()) * UP
+        self.beta_max = float(np.abs(self.beta).max(initial=0.0))
+        slack, fitted = (len(cross) + 8) * TWO_U, gram @ self.beta
+        reach = largest * self.beta_norm
+        self.base = -float(self.beta @ fitted) - loss - 2 * slack * reach * self.beta_norm
+        off = np.abs(gram @ self.matrix - np.eye(len(cross))).max(initial=0.0)
+        self.off = float(off + slack * (largest * self.norm + 1.0)) * UP
+        cross_max = 2 * float(np.abs(cross).max(initial=0.0)) * UP
+        left = float(np.abs(cross - fitted).max(initial=0.0))
+        self.residual = left + slack * (reach + cross_max)
 
     def error(self, norm: Floats | float, terms: int) -> Floats:
         """Return err(|c|_1) for a c of so many terms."""
@@ -246,39 +267,6 @@ class Inverse:
         bilinear += self.off * norm * (2 * self.beta_norm + self.norm * norm)
         rounding = (2 * terms + 16) * TWO_U * norm * (2 * self.beta_max + self.max * norm)
         return np.asarray(UP * (bilinear + rounding) + 4 * TWO_U * abs(self.base))
-
-
-def invert(gram: Floats, cross: Floats, rho: float, largest: float, loss: float) -> Inverse:
-    """Invert G', whose diagonal is positive and at most `largest`; never raises.
-
-    `loss` is lambda rho^2, what the ridge costs a bound.
-    """
-    try:
-        matrix = np.linalg.inv(gram)
-    except np.linalg.LinAlgError:
-        matrix = np.diag(1.0 / gram.diagonal())
-    matrix = (matrix + matrix.T) / 2
-    beta = matrix @ cross
-    beta += matrix @ (cross - gram @ beta)
-    norm = float(np.abs(matrix).sum(axis=0).max(initial=0.0)) * UP
-    beta_norm = float(np.abs(beta).sum()) * UP
-    slack = (len(cross) + 8) * TWO_U
-    off = np.abs(gram @ matrix - np.eye(len(cross))).max(initial=0.0)
-    fitted = gram @ beta
-    cross_max = 2 * float(np.abs(cross).max(initial=0.0)) * UP
-    return Inverse(
-        matrix=matrix,
-        beta=beta,
-        base=-float(beta @ fitted) - loss - 2 * slack * largest * beta_norm**2,
-        rho=rho,
-        norm=norm,
-        max=float(np.abs(matrix).max(initial=0.0)),
-        beta_norm=beta_norm,
-        beta_max=float(np.abs(beta).max(initial=0.0)),
-        off=float(off + slack * (largest * norm + 1.0)) * UP,
-        residual=float(np.abs(cross - fitted).max(initial=0.0))
-        + slack * (largest * beta_norm + cross_max),
-    )
 
 
 def diagonal_minorant(gram: Floats, inverse: Floats, largest: float) -> Floats:
@@ -340,8 +328,8 @@ class State:
 
     Attributes
     ----------
-    views : tuple of View
-        From least squares, and from the constrained fit where the ball binds.
+    view : View
+        From the constrained fit where the ball binds, else from least squares.
     without : float array, by unit
         Certified bound when one more unit is removed; NaN for units already removed.
     expected : float array, by unit
@@ -354,17 +342,12 @@ class State:
         |least squares|_1 / rho at which the constrained fit was last found not to pay, or 0.
     """
 
-    views: tuple[View, ...]
+    view: View
     without: Floats
     expected: Floats
     order: list[int]
     fit: Floats | None
     slack: float
-
-    @property
-    def bound(self) -> float:
-        """The best of the views' bounds."""
-        return max(view.bound for view in self.views)
 
 
 class Bounds:
@@ -408,7 +391,7 @@ class Bounds:
         self._gram[np.diag_indices(d)] += ridge
         self._largest += ridge
         self.floor = -2.0 * self._rho * float(np.abs(self._cross).max(initial=0.0)) * UP
-        self._inverse = invert(self._gram, self._cross, self._rho, self._largest, self._ridge_loss)
+        self._inverse = Inverse(self._gram, self._cross, self._rho, self._largest, self._ridge_loss)
         self.base = self._inverse.base
         self._weights = diagonal_minorant(self._gram, self._inverse.matrix, self._largest)
         self._states: dict[int, State] = {}
@@ -454,8 +437,8 @@ class Bounds:
                 without[units[still]] = self._without_one(
                     places[still], rows, block, target, spread, c, fitted
                 )
-        views = [self._view(bound, fitted, slip, left)]
-        expected = without - views[0].bound
+        view = self._view(bound, fitted, slip, left)
+        expected = without - view.bound
         fit = None
         excess = float(np.abs(fitted).sum()) / self._rho
         slack = 0.0 if parent is None else parent.slack
@@ -464,13 +447,16 @@ class Bounds:
             allowed[out] = 0.0
             start = fitted if parent is None or parent.fit is None else parent.fit
             fit = ball_fit(self._gram, self._cross, self._rho, allowed, start)
-            if self._ball_view(fit, allowed, left, without, expected, views) is None:
+            found = self._ball_view(fit, allowed, left, without, expected, view)
+            if found is None:
                 fit, slack = None, excess
-        without = np.fmax(without, max(view.bound for view in views))
+            else:
+                view = found
+        without = np.fmax(without, view.bound)
         without[~left] = expected[~left] = np.nan
         some = np.flatnonzero(left)
         order = some[np.argsort(-expected[some], kind="stable")]
-        return State(tuple(views), without, expected, order.tolist(), fit, slack)
+        return State(view, without, expected, order.tolist(), fit, slack)
 
     def _view(self, bound: float, beta: Floats, slip: float, left: Bools) -> View:
         """Return the view of beta0, each cell of which is known to within `slip`."""
@@ -491,17 +477,16 @@ class Bounds:
         left: Bools,
         without: Floats,
         expected: Floats,
-        views: list[View],
+        known: View,
     ) -> View | None:
-        """Add the constrained fit's view, and what it says of each unit, where it is better."""
+        """Return the constrained fit's view and note what it says of units, if it is better."""
         active = np.flatnonzero(fit)
         gram, cross, rho = self._gram, self._cross, self._rho
         with np.errstate(all="ignore"):
             bound = float(certify(gram, cross, rho, allowed, active, fit[active][:, None])[0])
-            if not bound - self._ridge_loss > views[0].bound + self.unit:
+            if not bound - self._ridge_loss > known.bound + self.unit:
                 return None
             view = self._view(bound - self._ridge_loss, fit, 0.0, left)
-            views.append(view)
             expected[:] = np.fmax(view.weight, without - view.bound)
             units = np.flatnonzero(left)
             if not (units.size and active.size):
@@ -535,14 +520,12 @@ class Bounds:
         joint = spread[:, places].transpose(1, 0, 2)
         schur = own - cross.transpose(0, 2, 1) @ joint
         with np.errstate(all="ignore"):
-            if width == 1:
-                step: Floats = fitted[places] / schur[:, :, 0]
-            else:
-                try:
-                    solved = np.linalg.solve(schur, fitted[places][:, :, None])[:, :, 0]
-                    step = np.asarray(solved, dtype=np.float64)
-                except np.linalg.LinAlgError:
-                    step = fitted[places] / np.diagonal(schur, axis1=1, axis2=2)
+            right = fitted[places]
+            try:
+                solved = np.linalg.solve(schur, right[:, :, None])[:, :, 0]
+            except np.linalg.LinAlgError:
+                solved = right / np.diagonal(schur, axis1=1, axis2=2)
+            step = np.asarray(solved, dtype=np.float64)
             inner = c - (joint @ step[:, :, None])[:, :, 0]  # (units, k)
             linear = inner @ target + (step * self._inverse.beta[places]).sum(axis=1)
             quadratic = ((inner @ block) * inner).sum(axis=1)

@@ -28,8 +28,6 @@ for seeded runs: those are never private.
 
 from __future__ import annotations
 
-import hashlib
-import itertools
 import math
 import os
 from collections.abc import Callable
@@ -54,13 +52,6 @@ class Bits:
         self._source: Callable[[int], bytes] = os.urandom if generator is None else generator.bytes
         self._buffer = b""
         self._at = 0
-
-    @classmethod
-    def fixed(cls) -> Bits:
-        """Return bits that are the same each time, for what the law of a draw does not rest on."""
-        made, blocks = cls(), itertools.count()
-        made._source = lambda size: hashlib.shake_128(b"%d" % next(blocks)).digest(size)
-        return made
 
     def take(self, size: int) -> bytes:
         """Return `size` random bytes, which are never used again."""

@@ -39,9 +39,8 @@ certified bound F0 <= F_rho(M) for all M of the cell (`bounds`). Then
     Z_M - t S(M) <= v - t (T(floor(F0 / g)) + least penalty)          for every M of the cell,   (1)
 
 as q(M) = floor(F_rho(M)/g), and floor and T are monotone. Nodes are taken from a heap, highest
-bound first, and split on a unit or on a range of sizes; models are thus sorted into strata of equal
-penalty where that pays. The search ends when the best value found is at least every bound on
-the heap.
+bound first, and split on a unit, or on a range of sizes where that pays. The search ends when the
+best value found is at least every bound on the heap.
 
 Proof that the law is that of independent noises
 ------------------------------------------------
@@ -58,17 +57,11 @@ draw of all Z_M: every M is either a leaf whose value was compared, or under a n
 bound (1) is at most the best value. Leaves are evaluated lazily: a leaf waits on the heap with (1)
 of its own, and its canonical score is asked for only when that comes first. QED
 
-Two ways to count
------------------
-Uniform strata (`counts`): N is a number of models; cells are split by penalty too. They serve
-every space and every T. Weights (`weights`): models carry integer weights near exp(-t S(M)),
-the same proof holds for the arrivals divided by the weights, and leaves are then nearly final
-draws. They serve spaces without limits of size and T the identity, and are taken where the bound
-that they are made from is sharp (`Tree._looseness`). The law is the same; tests force either.
-
-The tempting shortcut, one root with leaves drawn by independent coins of odds exp(-t price) and
-noise of law F^(sum of odds), is right for the exponential mechanism alone: under permute-and-flip
-the noises of models with different penalties are not exchangeable.
+What would be wrong
+-------------------
+One root with leaves drawn by independent coins of odds exp(-t price) and noise of law
+F^(sum of odds) is right for the exponential mechanism alone: under permute-and-flip the noises of
+models with different penalties are not exchangeable.
 
 Where it is slow
 ----------------
@@ -93,13 +86,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from flint import arb, ctx, fmpq, fmpz
+from flint import arb, ctx, fmpq
 
 from dpreg.running import bar
 from dpreg.selection.contest import Contest
 from dpreg.selection.space import Space
 from dpreg.selection.tree.bounds import Bounds, State
-from dpreg.selection.tree.counts import Cell, Counts, Heaviest, Weights, excess, members
+from dpreg.selection.tree.counts import Cell, Counts, members
 from dpreg.selection.tree.noise import (
     PRECISION,
     Arrival,
@@ -127,17 +120,13 @@ class Node:
     gone: frozenset[int]
     noise: Arrival
     state: State
-    extra: tuple[float, ...]
+    extra: float = 0.0
     bound: float = -math.inf
-    heaviest: Heaviest | None = None
     lack: float = 0.0
-    most: float = 0.0
-    level: float = -math.inf
     score: int = 0
     removed: int = 0
     leaf: int = -1
     drawn: bool = False
-    at: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -145,7 +134,6 @@ class Leaf:
     """A model with its noise and a lower bound on its score; `stage` counts the refinements."""
 
     model: int
-    weight: fmpz
     noise: Arrival
     bound: float
     score: int = 0
@@ -157,10 +145,6 @@ _REFRESH: Final = 0.3
 """Nats that a node's own state must be expected to gain before it is made."""
 _PEEL: Final = 1.0
 """A node is peeled while the log of the noises that could still matter is below this."""
-_SHARP: Final = 0.2
-"""Nats that the best split on a unit must gain where models are weighted; else a node is peeled,"""
-_PEELED: Final = 1000
-"""unless as many models are gone already."""
 _BOX: Final = 0.2
 """How much a unit must gain, as a share of what halving a range of sizes gains, to go first."""
 
@@ -189,7 +173,6 @@ class Search:
     def __init__(self, tree: Tree, bits: Bits, progress: bool) -> None:
         self.tree, self.bits = tree, bits
         self.counts, self.bounds = tree.counts, tree.bounds
-        self.weights = tree.counts if isinstance(tree.counts, Weights) else None
         self.rate = arb(fmpq(tree.t.numerator, tree.t.denominator))
         self.heap: list[tuple[float, int, Node | Leaf]] = []
         self.best: Leaf | None = None
@@ -198,38 +181,20 @@ class Search:
         self.nodes = self.leaves = self.serial = 0
         self.bar = bar(unit=" nodes", shown=True) if progress else None
 
-    def value(self, leaf: Leaf) -> arb:
-        """Return the ball of Z - t S."""
-        noise = leaf.noise
-        if self.weights is None:
-            return noise.noise - self.rate * leaf.score
-        return self.tree.noise(noise.ball * leaf.weight) - self.rate * leaf.score
-
-    def ceiling(self, node: Node) -> float:
-        """Return a float at or above the value of every model of the node."""
-        if self.weights is None:
-            return outward(node.noise.noise - self.rate * node.score)[1]
-        low, high = outward(node.noise.noise)  # -ln of the arrival
-        top = high - node.level
-        if self.tree.mechanism != "exponential":
-            top += excess(node.most - low)
-        return top + (abs(high) + abs(node.level) + 1.0) * _SLACK
+    def value(self, item: Node | Leaf) -> arb:
+        """Return the ball of Z - t S: of a leaf, or what no model of a node exceeds."""
+        return item.noise.noise - self.rate * item.score
 
     def push(self, item: Node | Leaf) -> None:
         """Put an item on the heap under a float at or above its bound, unless it cannot win."""
-        high = outward(self.value(item))[1] if isinstance(item, Leaf) else self.ceiling(item)
+        high = outward(self.value(item))[1]
         if high > self.best_low:
             self.serial += 1
             heapq.heappush(self.heap, (-high, self.serial, item))
 
     def arrival(self, cap: Arrival | None, size: int) -> Arrival:
-        """Draw the first arrival after `cap` among models of this count or weight."""
-        law = self.tree.noise if self.weights is None else gumbel_noise
-        return Arrival(cap, size, self.bits, law)
-
-    def is_single(self, node: Node) -> bool:
-        """Whether a node's leaf is all it holds."""
-        return node.size == 1 if self.weights is None else node.cell.free == 0
+        """Draw the first arrival after `cap` among so many models."""
+        return Arrival(cap, size, self.bits, self.tree.noise)
 
     def place(self, node: Node) -> None:
         """Bound a node and put it on the heap."""
@@ -238,32 +203,18 @@ class Search:
         self.push(node)
 
     def rate_node(self, node: Node) -> None:
-        """Raise a node's bounds on F and S, or its level, to the best that is known of it."""
-        cell, views = node.cell, zip(node.state.views, node.extra, strict=True)
-        if self.weights is not None:
-            grid = self.tree.grid
-            for view, extra in views:
-                bound = view.bound + extra - grid
-                level = self.weights.level(cell, bound, view.weight, self.nats)
-                node.level = max(node.level, level)
-            if self.tree.mechanism != "exponential":
-                if node.heaviest is None:
-                    node.heaviest = self.weights.heaviest(cell)
-                node.most = node.heaviest.most(node.gone)
-            return
-        most = min(sum(cell.hi), self.counts.limit)
-        more = max(cell.inside.bit_count() + cell.free.bit_count() - most, 0)  # free, but left out
-        bound = max(view.bound + extra + float(view.reserve[more]) for view, extra in views)
+        """Raise a node's bounds on F and S to the best that is known of it."""
+        cell, view = node.cell, node.state.view
+        more = cell.inside.bit_count() + cell.free.bit_count() - cell.hi  # free, but left out
+        bound = view.bound + node.extra + float(view.reserve[more])
         node.bound = max(node.bound, bound - abs(bound) * _SLACK, self.bounds.floor)
-        node.score = self.tree.least_score(node.bound, self.counts.penalty(cell.lo))
+        node.score = self.tree.least_score(node.bound, self.counts.penalty(cell))
 
     def run(self) -> TreeDraw:
         """Take items until the best value found is at least every bound left."""
         cell = self.tree.root
         size = self.counts.size(cell)
-        state = self.bounds.state(0)
-        nothing = (0.0,) * len(state.views)
-        self.place(Node(cell, size, frozenset(), self.arrival(None, size), state, nothing))
+        self.place(Node(cell, size, frozenset(), self.arrival(None, size), self.bounds.state(0)))
         while self.heap and -self.heap[0][0] > self.best_low:
             key, _, item = heapq.heappop(self.heap)
             if isinstance(item, Leaf):
@@ -283,14 +234,12 @@ class Search:
 
     def take_node(self, node: Node, key: float) -> None:
         """Give a node its state, its leaf, and then its parts."""
-        if node.lack * self.nats > _REFRESH and not self.is_single(node):
-            before = node.score, node.level
+        if node.lack * self.nats > _REFRESH and node.size > 1:
+            before = node.score
             node.state = self.bounds.state(node.removed, node.state)
-            node.extra = (0.0,) * len(node.state.views)
-            node.lack = 0.0
-            node.at = 0
+            node.extra = node.lack = 0.0
             self.rate_node(node)
-            if (node.score, node.level) > before:
+            if node.score > before:
                 self.push(node)
                 return
         if not node.drawn:
@@ -298,7 +247,7 @@ class Search:
             node.leaf = self.counts.draw_other(node.cell, node.gone, self.bits)
             if self.counts.is_model(node.leaf):
                 self.add_leaf(node)
-        if self.is_single(node):
+        if node.size == 1:
             return
         if self.log_rivals(node, key) < _PEEL:
             self.peel(node)
@@ -311,23 +260,17 @@ class Search:
         if surplus < 0:
             return -math.inf
         noise = float(node.noise.noise)
-        if self.tree.mechanism != "exponential":
-            # Exponential noise is never below zero: peeling cannot sink a bound any further.
-            floor = noise if self.weights is None else key - node.most + node.level
-            if surplus >= floor:
-                return math.inf
+        if self.tree.mechanism != "exponential" and surplus >= noise:
+            return math.inf  # exponential noise is above zero: peeling sinks a bound no further
         return math.log(node.size) - noise + min(surplus, 50.0)
 
     def add_leaf(self, node: Node) -> None:
         """Put a node's leaf on the heap under a bound of its own."""
         out = members(node.cell.free & ~node.leaf)
-        bound = max(
-            view.bound + extra + float(view.weight[out].sum()) * (1 - _SLACK)
-            for view, extra in zip(node.state.views, node.extra, strict=True)
-        )
-        weight = self.counts.weight(node.leaf)
+        view = node.state.view
+        bound = view.bound + node.extra + float(view.weight[out].sum()) * (1 - _SLACK)
         bound = max(bound - abs(bound) * _SLACK, node.bound, self.bounds.floor)
-        leaf = Leaf(node.leaf, fmpz(weight), node.noise, bound)
+        leaf = Leaf(node.leaf, node.noise, bound)
         leaf.score = self.tree.least_score(leaf.bound, self.counts.penalty_of(leaf.model))
         if float(self.value(leaf)) > self.guess:
             self.refine_leaf(leaf)
@@ -374,36 +317,22 @@ class Search:
 
     def peel(self, node: Node) -> None:
         """Split into the leaf, which is on the heap, and all other models."""
-        size = node.size - self.counts.weight(node.leaf)
-        if size == 0:
-            return
+        size = node.size - 1
         gone = node.gone | {node.leaf}
         noise = self.arrival(node.noise, size)
         self.place(replace(node, size=size, gone=gone, noise=noise, leaf=-1, drawn=False))
 
     def split(self, node: Node) -> None:
-        """Split on the range of a class or on a unit, whichever raises a bound more."""
+        """Split on the range of sizes or on a unit, whichever raises a bound more."""
         cell, counts, state = node.cell, self.counts, node.state
-        if self.weights is not None:
-            weight = state.views[-1].weight
-            unit, rise = self.weights.sharpest(cell, weight, state.expected, self.nats)
-            if rise < _SHARP and len(node.gone) < _PEELED:
-                self.peel(node)
-                return
-        else:
-            while node.at < len(state.order) and not cell.free >> state.order[node.at] & 1:
-                node.at += 1
-            unit = state.order[node.at] if node.at < len(state.order) else -1
-            worth = float(state.expected[unit]) / self.tree.grid if unit >= 0 else -1.0
-            widest, rise = -1, 0
-            for c, (a, b) in enumerate(zip(cell.lo, cell.hi, strict=True)):
-                step = counts.prices[c] * ((a + b) // 2 + 1 - a) if b > a else 0
-                if step > rise:
-                    widest, rise = c, step
-            if widest >= 0 and rise > _BOX * worth:
-                for half in counts.halves(cell, widest):
-                    self.child(node, half)
-                return
+        unit = next((u for u in state.order if cell.free >> u & 1), -1)
+        worth = float(state.expected[unit]) / self.tree.grid if unit >= 0 else -1.0
+        halves = counts.halves(cell)
+        rise = counts.penalty(halves[1]) - counts.penalty(cell)
+        if cell.lo < cell.hi and rise > max(_BOX * worth, 0.0):
+            for half in halves:
+                self.child(node, half)
+            return
         self.child(node, counts.with_unit(cell, unit))
         without = counts.without_unit(cell, unit)
         self.child(node, without, cell.free & ~without.free)
@@ -412,28 +341,26 @@ class Search:
         """Make the node of a part of the cell, `removed` newly left out of it."""
         counts = self.counts
         gone = frozenset(model for model in node.gone if counts.holds(cell, model))
-        size = counts.size(cell) - sum(counts.weight(model) for model in gone)
+        size = counts.size(cell) - len(gone)
         if size == 0:
             return
         heir = counts.holds(cell, node.leaf)
         noise = node.noise if heir else self.arrival(node.noise, size)
-        made = replace(node, cell=cell, size=size, gone=gone, noise=noise, heaviest=None)
-        if heir and self.is_single(made):
+        made = replace(node, cell=cell, size=size, gone=gone, noise=noise)
+        if heir and size == 1:
             return
         made.leaf, made.drawn = (node.leaf, True) if heir else (-1, False)
         made.removed |= removed
         if removed:
             state = node.state
             for u in members(removed).tolist():
-                weights = [float(view.weight[u]) for view in state.views]
-                made.extra = tuple(a + b for a, b in zip(made.extra, weights, strict=True))
-                made.lack += max(float(state.expected[u]) - weights[-1], 0.0)
+                weight = float(state.view.weight[u])
+                made.extra += weight
+                made.lack += max(float(state.expected[u]) - weight, 0.0)
                 made.bound = max(made.bound, float(state.without[u]))
         self.place(made)
 
 
-_LOOSE: Final = 8.0
-_PROBES: Final = 7
 _NOISE: Final = {"exponential": gumbel_noise, "permute-and-flip": exponential_noise}
 
 
@@ -462,7 +389,7 @@ class Tree:
         self.noise = _NOISE[mechanism]
         self.t = t
         self.transform = contest.transform
-        self.counts = counts = Counts(space, contest.phi, contest.psi)
+        self.counts = Counts(space, contest.phi, contest.psi)
         self.root = self.counts.root()
         gram, cross = problem.moments()
         self.grid = float(problem.grid)
@@ -473,27 +400,6 @@ class Tree:
         self.nats = float(t) * rise / span
         # About one nat is worth a constrained fit. (Speed alone: no bound's truth depends on it.)
         self.bounds.unit = 1.0 / self.nats if self.nats else math.inf
-        if self.transform is None and counts.limit == counts.units and counts.units:
-            worth = self.nats * self.bounds.state(0).views[-1].weight
-            weights = Weights(space, contest.phi, contest.psi, worth, float(t))
-            if self._looseness(weights) <= _LOOSE:
-                self.counts = weights
-                self.root = weights.root()
-
-    def _looseness(self, weights: Weights) -> float:
-        """Return how many nats the root's separable bound lies below likely models (low quantile).
-
-        It is what weights are made from. Where it misses much, strata of uniform weight do better;
-        both have the same law. The probes are the same each time, so that a seeded draw repeats.
-        """
-        view = self.bounds.state(0).views[-1]
-        bits, missed = Bits.fixed(), []
-        for _ in range(_PROBES):
-            model = weights.draw(weights.root(), bits)
-            out = members(((1 << weights.units) - 1) & ~model)
-            bound = self.bounds.of_model(members(model))
-            missed.append(self.nats * (bound - view.bound - float(view.weight[out].sum())))
-        return sorted(missed)[1]
 
     def least_score(self, bound: float, penalty: int) -> int:
         """Return T(floor(bound / g)) + penalty; g is a power of two, so the division is exact."""

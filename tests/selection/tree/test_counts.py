@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from dpreg.selection.space import Space
-from dpreg.selection.tree import counts as tree_counts
 from dpreg.selection.tree.counts import Cell, Counts, binomials, members
 from dpreg.selection.tree.noise import Bits
 
@@ -31,11 +30,10 @@ def check(counts: Counts, cell: Cell, rng: np.random.Generator, bits: Bits) -> N
     assert counts.size(cell) == len(models)
     if not models:
         return
-    assert counts.penalty(cell.lo) <= min(counts.penalty_of(m) for m in models)
+    assert counts.penalty(cell) <= min(counts.penalty_of(m) for m in models)
     assert all(counts.draw(cell, bits) in models for _ in range(3))
-    ranges = [c for c, (a, b) in enumerate(zip(cell.lo, cell.hi, strict=True)) if a < b]
-    if ranges and (not cell.free or rng.random() < 0.4):
-        parts = counts.halves(cell, int(rng.choice(ranges)))
+    if cell.lo < cell.hi and rng.random() < 0.4:
+        parts = counts.halves(cell)
     elif cell.free:
         unit = int(rng.choice(members(cell.free)))
         parts = (counts.with_unit(cell, unit), counts.without_unit(cell, unit))
@@ -56,10 +54,13 @@ def test_cells_count_draw_and_split_their_models(seed: int) -> None:
     check(counts, counts.root(), rng, Bits(rng))
 
 
-def test_draws_from_a_cell_are_uniform() -> None:
+@pytest.mark.parametrize("least", [0, 3])
+def test_draws_from_a_cell_are_uniform(least: int) -> None:
     space = Space(tuple("abcdef"), ((1,), (2, 3), (4,), (5, 6), (7,), (8,)), (0,), 4)
     counts = Counts(space, 1, 1)
     cell = counts.without_unit(counts.root(), 4)
+    cell = counts.halves(cell)[1] if least else cell
+    assert cell.lo == least
     models = [m for m in range(64) if counts.holds(cell, m)]
     bits = Bits(np.random.default_rng(0))
     seen = dict.fromkeys(models, 0)
@@ -72,7 +73,6 @@ def test_draws_from_a_cell_are_uniform() -> None:
 
 @pytest.mark.parametrize("gone", [1, 9, 14])
 def test_draws_without_those_gone_are_uniform(gone: int) -> None:
-    """Both by rejection and, where little is left, unit by unit."""
     space = Space(tuple("abcde"), ((1,), (2, 3), (4,), (5,), (6,)), (0,), 2)
     counts = Counts(space, 1, 1)
     cell = counts.root()
@@ -84,11 +84,6 @@ def test_draws_without_those_gone_are_uniform(gone: int) -> None:
         seen[counts.draw_other(cell, taken, bits)] += 1
     statistic = sum((x - 100) ** 2 / 100 for x in seen.values())
     assert statistic < len(left) + 6 * math.sqrt(2 * len(left))
-
-
-def test_draws_unit_by_unit_are_uniform(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree_counts, "_TRIES", 0)
-    test_draws_without_those_gone_are_uniform(9)
 
 
 def test_binomials_sum_exactly() -> None:

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpreg.selection.tree.bounds import diagonal_minorant, invert
+from dpreg.selection.tree.bounds import Inverse, diagonal_minorant
 
 RHO = 1.5
 
@@ -26,7 +26,7 @@ def exact(array):
 def test_the_error_is_allowed_for(seed):
     """At a minimiser beta, b'V c and b'G^-1 c are the same up to the error of V."""
     gram, cross = problem(5, seed)
-    found = invert(gram, cross, RHO, float(gram.diagonal().max()), 0.0)
+    found = Inverse(gram, cross, RHO, float(gram.diagonal().max()), 0.0)
     residual = exact(cross) - exact(gram) @ exact(found.beta)
     off = exact(gram) @ exact(found.matrix) - exact(np.eye(5))
     assert max(abs(residual)) <= Fraction(found.residual)
@@ -39,7 +39,7 @@ def test_the_error_is_allowed_for(seed):
 @pytest.mark.parametrize("seed", range(5))
 def test_the_base_lies_below_what_it_stands_for(seed):
     gram, cross = problem(5, seed)
-    found = invert(gram, cross, RHO, float(gram.diagonal().max()), 0.25)
+    found = Inverse(gram, cross, RHO, float(gram.diagonal().max()), 0.25)
     beta = exact(found.beta)
     assert Fraction(found.base) <= -(beta @ exact(gram) @ beta) - Fraction(1, 4)
 

@@ -43,14 +43,6 @@ def test_integers_below_are_uniform_and_fresh() -> None:
     assert len(bits.take(10_000)) == 10_000
 
 
-def test_fixed_bits_repeat_and_are_bits() -> None:
-    one, two = Bits.fixed(), Bits.fixed()
-    words = [one.word(192) for _ in range(400)]
-    assert words == [two.word(192) for _ in range(400)]
-    assert len(set(words)) == 400
-    assert abs(sum(word.bit_count() for word in words) / 400 - 96) < 3
-
-
 @pytest.mark.parametrize(
     ("law", "cdf"),
     [

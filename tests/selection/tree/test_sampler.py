@@ -1,6 +1,5 @@
 """The tree's law in small, its bounds node by node, and mutants of both that must be caught."""
 
-import math
 from fractions import Fraction
 
 import flint
@@ -8,12 +7,11 @@ import numpy as np
 import pytest
 from oracles.selection_law import ALPHA, FACTORS, Case, chi_square, exact_law, make_case
 
-from dpreg.selection.space import Space
 from dpreg.selection.tree import noise as tree_noise
 from dpreg.selection.tree import search as tree
 from dpreg.selection.tree import search as tree_search
 from dpreg.selection.tree.bounds import Bounds
-from dpreg.selection.tree.counts import Counts, Heaviest, Weights, excess
+from dpreg.selection.tree.counts import Counts
 from dpreg.selection.tree.noise import Arrival, Bits
 from dpreg.selection.tree.search import Search, Tree
 
@@ -26,22 +24,8 @@ CELLS = [
     PLAIN | {"hierarchy": "strong", "limit": "max", "signal": "none"},
     PLAIN | {"mechanism": "permute-and-flip", "radius": "binding", "limit": "max"},
     PLAIN | {"terms": "factors", "limit": "max", "p": 9, "correlation": 0.9},
-]
-
-
-WEIGHTED = [
-    PLAIN,
-    PLAIN | {"mechanism": "permute-and-flip", "correlation": 0.9, "radius": "binding"},
     PLAIN | {"mechanism": "permute-and-flip", "p": 9, "terms": "factors", "hierarchy": "strong"},
 ]
-
-
-def uniform_strata(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree, "_LOOSE", -np.inf)
-
-
-def always_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree, "_LOOSE", np.inf)
 
 
 def sampler(case: Case, mechanism: str) -> Tree:
@@ -60,39 +44,14 @@ def p_value(case: Case, mechanism: str, draws: int, seed: int) -> float:
 @pytest.mark.parametrize("number", range(len(CELLS)))
 def test_draws_follow_the_exact_law(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The audit tries every pair of circumstances with 20,000 draws each."""
-    uniform_strata(monkeypatch)
     case = make_case(CELLS[number], seed=number)
     assert p_value(case, CELLS[number]["mechanism"], 1_500, number) > ALPHA
 
 
-def test_no_chance_decides_how_models_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A seeded draw would not repeat where it did."""
-    monkeypatch.setattr("os.urandom", lambda _: pytest.fail("entropy was used"))
-    for number, cell in enumerate(WEIGHTED):
-        sampler(make_case(cell, seed=number), cell["mechanism"])
-
-
-@pytest.mark.parametrize("number", range(len(WEIGHTED)))
-@pytest.mark.parametrize("deep", [False, True])
-def test_draws_by_weight_follow_the_exact_law(
-    number: int, deep: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    always_weights(monkeypatch)
-    if deep:
-        monkeypatch.setattr(tree_search, "_PEEL", -np.inf)
-        monkeypatch.setattr(tree_search, "_SHARP", -np.inf)
-    case = make_case(WEIGHTED[number], seed=number)
-    mechanism = WEIGHTED[number]["mechanism"]
-    assert isinstance(sampler(case, mechanism).counts, Weights)
-    assert p_value(case, mechanism, 1_500, number) > ALPHA
-
-
-@pytest.mark.parametrize("mode", [uniform_strata, always_weights])
 def test_draws_follow_the_law_where_comparisons_need_more_bits(
-    mode: object, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With 6 bits to begin with, most comparisons overlap; refined, they are right all the same."""
-    mode(monkeypatch)
     for module in (tree, tree_noise, tree_search):
         monkeypatch.setattr(module, "PRECISION", 6)
     case = make_case(PLAIN | {"mechanism": "permute-and-flip"}, seed=7, spread=3)
@@ -175,7 +134,6 @@ def test_mutants_of_the_noise_are_caught(
     mutant: object, mechanism: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mutant(monkeypatch)
-    uniform_strata(monkeypatch)
     monkeypatch.setattr(tree_search, "_PEEL", -np.inf)  # deep trees, where noise is drawn often
     case = make_case(PLAIN, seed=3, spread=30)
     assert p_value(case, mechanism, 1_500, 3) < ALPHA
@@ -185,21 +143,9 @@ def test_mutants_of_the_noise_are_caught(
 def test_what_catches_the_mutants_passes_without_them(
     mechanism: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    uniform_strata(monkeypatch)
     monkeypatch.setattr(tree_search, "_PEEL", -np.inf)
     case = make_case(PLAIN, seed=3, spread=30)
     assert p_value(case, mechanism, 1_500, 3) > ALPHA
-
-
-@pytest.mark.parametrize("mechanism", ["exponential", "permute-and-flip"])
-def test_a_wrong_weight_is_caught(mechanism: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The leaf is drawn by weight, but its noise is taken as if all weights were alike."""
-    always_weights(monkeypatch)
-    monkeypatch.setattr(Weights, "weight", lambda self, model: 1)
-    monkeypatch.setattr(Search, "peel", Search.split)
-    monkeypatch.setattr(tree_search, "_SHARP", -np.inf)
-    case = make_case(PLAIN, seed=3, spread=8)
-    assert p_value(case, mechanism, 1_500, 3) < ALPHA
 
 
 @pytest.mark.parametrize(
@@ -219,7 +165,6 @@ def test_odds_weighted_coins_are_right_for_the_exponential_mechanism_alone(
         case.problem.scores(case.space.columns(case.models)),
         case.models,
     )
-    uniform_strata(monkeypatch)
     coins(monkeypatch)
     # The law that the coins aim at: a price of 2 ln 2 nats a unit.
     price = round(2 * np.log(2) / float(case.t))
@@ -236,10 +181,7 @@ def test_odds_weighted_coins_are_right_for_the_exponential_mechanism_alone(
 
 
 def check_every_bound(case: Case, mechanism: str, draws: int, seed: int) -> int:
-    """Draw, and compare the bound of every node and leaf with every model below it.
-
-    Uniform cells bound the integer score. Weighted cells bound ln W + t S, and ln W.
-    """
+    """Draw, and compare the bound of every node and leaf with the score of every model below it."""
     masks = [sum(1 << int(u) for u in np.flatnonzero(m)) for m in case.models]
     scores = dict(zip(masks, case.scores.tolist(), strict=True))
     seen = 0
@@ -252,19 +194,10 @@ def check_every_bound(case: Case, mechanism: str, draws: int, seed: int) -> int:
                 below = [m for m in scores if self.counts.holds(item.cell, m)]
             else:
                 below = [item.model]
-            for model in below:
-                if weights is not None and hasattr(item, "cell"):
-                    if model in item.gone:
-                        continue
-                    log = math.log(weights.weight(model))
-                    assert item.level <= log + float(case.t) * scores[model] + 1e-9
-                    assert mechanism == "exponential" or log <= item.most
-                else:
-                    assert item.score <= scores[model]
+            assert all(item.score <= scores[model] for model in below)
             super().push(item)
 
     drawn_from = sampler(case, mechanism)
-    weights = drawn_from.counts if isinstance(drawn_from.counts, Weights) else None
     with flint.ctx.workprec(tree_noise.PRECISION):
         for at in range(draws):
             Watched(drawn_from, Bits(np.random.default_rng([seed, at])), False).run()
@@ -285,21 +218,17 @@ BOUND_CELLS = [
 
 @pytest.mark.parametrize("number", range(len(BOUND_CELLS)))
 @pytest.mark.parametrize("n", [5, 400])
-@pytest.mark.parametrize("mode", [uniform_strata, always_weights])
 def test_every_bound_is_at_most_every_leaf_below_it(
-    mode: object, number: int, n: int, monkeypatch: pytest.MonkeyPatch
+    number: int, n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Fewer rows than columns included; little peeling, so that the trees grow deep."""
-    mode(monkeypatch)
     monkeypatch.setattr(tree_search, "_PEEL", -np.inf)
-    monkeypatch.setattr(tree_search, "_SHARP", -np.inf)
     monkeypatch.setattr(tree_search, "_REFRESH", 0.01)
     case = make_case(BOUND_CELLS[number], seed=number, n=n, spread=8)
     assert check_every_bound(case, "permute-and-flip", 12, number) > 60
 
 
 def test_a_bound_one_percent_too_high_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    uniform_strata(monkeypatch)
     too_high(monkeypatch)
     case = make_case(BOUND_CELLS[0], seed=0, n=400, spread=8)
     with pytest.raises(AssertionError):
@@ -321,9 +250,9 @@ def test_every_state_of_removed_units_bounds_all_models_without_them() -> None:
                 if any(model[u] and removed >> u & 1 for u in range(7)):
                     continue
                 out = [u for u in range(7) if not model[u] and not removed >> u & 1]
-                for view in state.views:
-                    assert view.bound + view.weight[out].sum() <= above
-                    assert view.reserve[len(out)] <= view.weight[out].sum() + 1e-9
+                view = state.view
+                assert view.bound + view.weight[out].sum() <= above
+                assert view.reserve[len(out)] <= view.weight[out].sum() + 1e-9
                 assert (state.without[out] <= above).all()
 
 
@@ -335,39 +264,15 @@ def moments_of(cell: dict, n: int) -> object:
     return accumulate([make_rows(n, cell["p"], cell["correlation"], True, 11)], cell["p"] + 2)
 
 
-def test_models_are_listed_by_falling_weight() -> None:
-    space = Space(tuple("abcdef"), tuple((u + 1,) for u in range(6)), (0,))
-    weights = Weights(space, 0, 3, np.linspace(-2.0, 5.0, 6), 0.5)
-    cell = weights.without_unit(weights.with_unit(weights.root(), 2), 4)
-    models = [m for m in range(64) if weights.holds(cell, m)]
-    assert weights.size(cell) == sum(weights.weight(m) for m in models)
-    assert weights.size(weights.root()) == 2**192
-    listed: Heaviest = weights.heaviest(cell)
-    gone: set[int] = set()
-    for model in sorted(models, key=weights.weight, reverse=True):
-        log = math.log(weights.weight(model))
-        assert log <= listed.most(gone) <= log + 1e-6
-        gone.add(model)
-
-
-def test_the_excess_of_exponential_over_gumbel_noise_is_bounded() -> None:
-    for log_y in np.linspace(-8, 6, 500).tolist():
-        y = math.exp(log_y)
-        assert -math.log(-math.expm1(-y)) + log_y <= excess(log_y)
-
-
 @pytest.mark.parametrize("mechanism", ["exponential", "permute-and-flip"])
-@pytest.mark.parametrize("strata", [uniform_strata, always_weights])
-def test_a_node_weighs_what_its_models_weigh_that_are_not_gone(mechanism, strata, monkeypatch):
+def test_a_node_counts_its_models_that_are_not_gone(mechanism, monkeypatch):
     """Else cells from which a model is peeled are drawn too often, or for ever."""
-    strata(monkeypatch)
     placed = []
     place = Search.place
 
     def checked(self, node):
         placed.append(len(node.gone))
-        gone = sum(self.counts.weight(model) for model in node.gone)
-        assert node.size == self.counts.size(node.cell) - gone
+        assert node.size == self.counts.size(node.cell) - len(node.gone)
         place(self, node)
 
     monkeypatch.setattr(Search, "place", checked)
