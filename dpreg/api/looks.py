@@ -6,27 +6,21 @@ Tested in `tests/api/test_adaptive.py`, `tests/api/test_adaptive_calls.py` and
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
 from dpreg.api.context import Facts, Opened, Way, exclusive_groups, released
-from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, DataError
 from dpreg.formula.design import Design
-from dpreg.looks.described import Described, Told
-from dpreg.looks.families import Family, Linear, family_of
-from dpreg.looks.law import Estimates, estimates
-from dpreg.looks.locate import advance, explained
+from dpreg.looks.law import estimates
 from dpreg.looks.loop import Seen, look
-from dpreg.looks.model import Model
+from dpreg.looks.model import LookedModel, columns_of, looked_at
 from dpreg.looks.plan import LookPlan, plan_looks, too_few
 from dpreg.looks.table import Table
-from dpreg.looks.tuning import TUNING
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
 from dpreg.results.claim import ReleasedLook
@@ -56,115 +50,6 @@ def formula_of(design: Design, columns: Sequence[int], response: str) -> str:
     constant = 0 in columns
     right = " + ".join(inside) or ("1" if constant else "0")
     return f"{response} ~ {right}{'' if constant or not inside else ' - 1'}"
-
-
-@dataclass(frozen=True, slots=True)
-class LinearModel:
-    """A linear model.
-
-    Attributes
-    ----------
-    known : tuple of str
-        Terms of the design that have no coefficients: that of its weights, if it has any.
-    """
-
-    known: tuple[str, ...] = ()
-    results: ClassVar[type[RegressionResults]] = RegressionResults
-    alone: ClassVar[bool] = False
-
-    def described(self, design: Design) -> Described:
-        """Return what of the stored columns is what."""
-        weights = None
-        for place in (j for t in design.terms if t.name in self.known for j in t.columns):
-            column = design.columns[place]  # as parts of the cap
-            weights = Told(place, (column.offset / column.hi, column.width / column.hi))
-        columns = looked_at(self, design)[1:]
-        levels = tuple(j for j in columns if design.columns[j].levels)
-        return Described(columns, levels=levels, weights=weights)
-
-    def family(self, design: Design) -> Family:
-        """Return the family."""
-        return Linear()
-
-    def to_user_units(self, design: Design, columns: Sequence[int]) -> tuple[Floats, Floats]:
-        """Return T and t: coefficients of stored columns become T b + t."""
-        return design.to_user_units(columns)
-
-    def response_of(self, design: Design) -> tuple[str, float]:
-        """Return the response as a caller writes it, and its own units per stored unit."""
-        return design.response.name, design.response.width
-
-    def told(self, design: Design, seen: Seen, found: Estimates, constant: bool) -> dict[str, Any]:
-        """Return what a fit of this kind has of its own."""
-        variance = found.residual_variance
-        if self.known:  # sums of squares have weights that nobody released
-            variance = math.nan
-        share = explained(seen.releases[-1], seen.rows)
-        if not constant:  # without a constant R-squared is about 0, not about the mean
-            share = max(float(seen.box.cells[-1, -1]) / max(seen.rows, 1.0) - variance, 0.0)
-        return {
-            "error_variance": variance * design.response.width**2,
-            "explained": share / (share + variance),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class FamilyModel(Model):
-    """A model of a family: offsets and trials are stored columns without coefficients."""
-
-    name: str = ""
-    results: ClassVar[type[RegressionResults]] = GLMResults
-    alone: ClassVar[bool] = True
-
-    @classmethod
-    def of(cls, model: Model, name: str) -> FamilyModel:
-        """Say of which family a model is."""
-        return cls(**{one.name: getattr(model, one.name) for one in fields(model)}, name=name)
-
-    def family(self, design: Design) -> Family:
-        """Return the family."""
-        return family_of(self.name, design.response.hi)
-
-    def response_of(self, design: Design) -> tuple[str, float]:
-        """Return the response as a caller writes it; predictors have no unit."""
-        return self.response, 1.0
-
-    def told(self, design: Design, seen: Seen, found: Estimates, constant: bool) -> dict[str, Any]:
-        """Return what a fit of this kind has of its own."""
-        offsets = self.places(design)[1]
-        quasi = bool(getattr(seen.family, "quasi", False))
-        dispersion = found.law.dispersion if found.law.release.shown else float("nan")
-        return {
-            "design_formula": self.formula,
-            "endog_names": self.response,
-            "error_variance": dispersion if quasi else 1.0,
-            "family": seen.family.name,
-            "link": seen.family.link,
-            "offset": None if not offsets else design.columns[offsets[0]].name,
-            "success": self.success,
-            "trials": self.trials,
-            "converged": found.found.step < TUNING.longest / 2,
-        }
-
-    @staticmethod
-    def settled(seen: Seen) -> bool:
-        """Whether the fit had settled at the last look."""
-        _, length = advance(seen.releases[-1], seen.family, seen.rows, first=False)
-        return length < TUNING.longest / 2
-
-
-LookedModel: TypeAlias = LinearModel | FamilyModel
-"""A model as looks read it."""
-
-
-def columns_of(model: LookedModel, design: Design) -> tuple[int, ...]:
-    """Return the stored columns that have coefficients."""
-    return tuple(j for t in design.terms if t.name not in model.known for j in t.columns)
-
-
-def looked_at(model: LookedModel, design: Design) -> tuple[int, ...]:
-    """Return the stored columns that are looked at, the constant first."""
-    return (0, *(j for j in columns_of(model, design) if j))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -364,7 +249,7 @@ def fitted(
     names = [design.columns[j].name for j in columns]
     found = estimates(seen, at, names, model.to_user_units(design, columns), among=among)
     return released(
-        model.results,
+        GLMResults if model.alone else RegressionResults,
         design,
         columns,
         facts,

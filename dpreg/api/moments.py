@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpreg.api.context import Facts, Opened, Way, exclusive_groups, released
-from dpreg.api.looks import LinearModel, can_hold, columns_of
+from dpreg.api.looks import can_hold
 from dpreg.arrays import Floats
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
@@ -26,6 +26,7 @@ from dpreg.estimation.scaling import RowScaling, row_scaling
 from dpreg.estimation.tuning import TUNING
 from dpreg.formula.design import Design
 from dpreg.grouped import CodedRows, Layout
+from dpreg.looks.model import LinearModel, columns_of
 from dpreg.moments import Moments, read_moments
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget

@@ -9,14 +9,14 @@ from typing import Any, Unpack
 
 from dpreg.api.arguments import OfFormula
 from dpreg.api.context import Context, Way, answered, open_table, recorded
-from dpreg.api.looks import FamilyModel, LinearModel, Looks
+from dpreg.api.looks import Looks
 from dpreg.api.moments import ByGram, ByObjective, ByPublished
 from dpreg.errors import ArgumentError, SchemaError, shown
 from dpreg.estimation.perturbed import PERTURBED_NOISES
 from dpreg.estimation.scaling import SCALINGS
 from dpreg.formula.design import Design, build_design
 from dpreg.formula.terms import read_terms
-from dpreg.looks.model import Asked, with_term
+from dpreg.looks.model import Asked, LinearModel, with_term
 from dpreg.looks.plan import NOISES as LOOK_NOISES
 from dpreg.options import Amount, FamilyLike, MethodLike, Table
 from dpreg.privacy.protection import NOISES, Protection
@@ -175,10 +175,8 @@ def _glm(call: Arguments) -> Any:
     request = GLMRequest.of(call)
     reader, declared = open_table(request, call)
     known, read = request.asked.model(request.formula, declared)
-    family = request.asked.family
-    check = partial(read.check, family=family)
-    context = Context.of(request, (reader, known), read.formula, read.design, check)
-    looks = Looks(context=context, model=FamilyModel.of(read, family), noise=request.noise)
+    context = Context.of(request, (reader, known), read.formula, read.design, read.check)
+    looks = Looks(context=context, model=read, noise=request.noise)
     return answered("dp_glm", (looks,), call["budget"])
 
 

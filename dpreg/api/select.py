@@ -34,23 +34,14 @@ from dpreg.api.context import (
     recorded,
     released,
 )
-from dpreg.api.looks import (
-    FamilyModel,
-    LinearModel,
-    LookedModel,
-    Looks,
-    fitted,
-    formula_of,
-    looked_at,
-    written,
-)
+from dpreg.api.looks import Looks, fitted, formula_of, written
 from dpreg.api.moments import joint_fit
 from dpreg.choice import Choice, choose
 from dpreg.errors import ArgumentError
 from dpreg.formula.design import Design
 from dpreg.looks.families import Family
 from dpreg.looks.loop import Seen, laws_for_choice, look, look_at_chosen, point_of_chosen
-from dpreg.looks.model import family_asked
+from dpreg.looks.model import FamilyModel, LinearModel, LookedModel, family_asked, looked_at
 from dpreg.looks.plan import fresh_share
 from dpreg.looks.table import Table as LookTable
 from dpreg.options import Amount, FamilyLike, MethodLike, Table, unpacked
@@ -75,7 +66,7 @@ def _select(call: Arguments) -> Any:
     check_known_rows(reader, request.protection.n_is_public)
     if asked is not None:
         known, read = asked.model(request.formula, known)
-        looks = ByLooks.of(request, (reader, known), FamilyModel.of(read, asked.family))
+        looks = ByLooks.of(request, (reader, known), read)
         return answered("dp_select", (looks,), ledger)
     if request.method == "adaptive":
         return answered("dp_select", (ByLooks.of(request, opened),), ledger)
@@ -123,7 +114,7 @@ class ByLooks(Looks):
             later = request.shares.get("fit", fresh_share(request.budget.delta))
         if isinstance(model, FamilyModel):
             build = partial(model.design, keep=request.keep)
-            check = partial(model.check, family=model.name, call="dp_select")
+            check = partial(model.check, call="dp_select")
             context = Context.of(request, opened, model.formula, build, check)
         else:
             build = partial(design_of, request)

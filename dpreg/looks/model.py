@@ -1,4 +1,4 @@
-"""A generalised linear model as a caller describes it: family, formula, offset, public response.
+"""A model as a caller describes it and looks read it: formula, family, offset, public response.
 
 Tested in `tests/api/test_glm.py`.
 """
@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 
@@ -19,11 +19,13 @@ from dpreg.errors import ArgumentError, FormulaError, SchemaError, quotable, sho
 from dpreg.formula.design import Design, build_design
 from dpreg.formula.terms import read_terms
 from dpreg.looks.described import Described, Told
-from dpreg.looks.families import FAMILIES, family_of
+from dpreg.looks.families import FAMILIES, Family, Linear, family_of
+from dpreg.looks.law import Estimates
+from dpreg.looks.locate import advance, explained
+from dpreg.looks.loop import Seen
+from dpreg.looks.tuning import TUNING
 from dpreg.request import SelectionRequest, choice, positive, text
 from dpreg.schema import Schema
-
-__all__ = ["Asked", "Model", "family_asked"]
 
 _LARGEST_CAP: Final = 2.0**100
 """Of counts: beyond it, and below its inverse, their squares would leave float64."""
@@ -68,7 +70,7 @@ class Asked:
             )
         return asked
 
-    def model(self, formula: str, schema: Schema) -> tuple[Schema, Model]:
+    def model(self, formula: str, schema: Schema) -> tuple[Schema, FamilyModel]:
         """Read a formula, and settle the public bounds of its response."""
         read = read_model(formula, self)
         return response_bounds(read, schema, self)
@@ -114,11 +116,62 @@ def family_asked(request: SelectionRequest, call: Mapping[str, Any]) -> Asked | 
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
-    """A model as it is read: public facts.
+class LinearModel:
+    """A linear model.
 
     Attributes
     ----------
+    known : tuple of str
+        Terms of the design that have no coefficients: that of its weights, if it has any.
+    """
+
+    known: tuple[str, ...] = ()
+    alone: ClassVar[bool] = False
+
+    def described(self, design: Design) -> Described:
+        """Return what of the stored columns is what."""
+        weights = None
+        for place in (j for t in design.terms if t.name in self.known for j in t.columns):
+            column = design.columns[place]  # as parts of the cap
+            weights = Told(place, (column.offset / column.hi, column.width / column.hi))
+        columns = looked_at(self, design)[1:]
+        levels = tuple(j for j in columns if design.columns[j].levels)
+        return Described(columns, levels=levels, weights=weights)
+
+    def family(self, design: Design) -> Family:
+        """Return the family."""
+        return Linear()
+
+    def to_user_units(self, design: Design, columns: Sequence[int]) -> tuple[Floats, Floats]:
+        """Return T and t: coefficients of stored columns become T b + t."""
+        return design.to_user_units(columns)
+
+    def response_of(self, design: Design) -> tuple[str, float]:
+        """Return the response as a caller writes it, and its own units per stored unit."""
+        return design.response.name, design.response.width
+
+    def told(self, design: Design, seen: Seen, found: Estimates, constant: bool) -> dict[str, Any]:
+        """Return what a fit of this kind has of its own."""
+        variance = found.residual_variance
+        if self.known:  # sums of squares have weights that nobody released
+            variance = math.nan
+        share = explained(seen.releases[-1], seen.rows)
+        if not constant:  # without a constant R-squared is about 0, not about the mean
+            share = max(float(seen.box.cells[-1, -1]) / max(seen.rows, 1.0) - variance, 0.0)
+        return {
+            "error_variance": variance * design.response.width**2,
+            "explained": share / (share + variance),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyModel:
+    """A model of a family: offset and trials are stored columns without coefficients.
+
+    Attributes
+    ----------
+    name : str
+        Of the family.
     formula : str
         Of the design: offset and trials are among its terms, and the response is a number.
     response : str
@@ -129,11 +182,13 @@ class Model:
         Which of two declared levels counts as 1.
     """
 
+    name: str
     formula: str
     response: str
     offset: str | None = None
     trials: str | None = None
     success: str | None = None
+    alone: ClassVar[bool] = True
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -144,15 +199,40 @@ class Model:
         """Build the design under a schema."""
         return build_design(self.formula, schema, keep=keep)
 
-    def columns_of(self, name: str | None, design: Design) -> tuple[int, ...]:
+    def of_term(self, name: str | None, design: Design) -> tuple[int, ...]:
         """Return the stored columns of a term; none where there is no such term."""
         return next((term.columns for term in design.terms if term.name == name), ())
 
-    def places(self, design: Design) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the stored columns that have coefficients, and those of the offset."""
-        without = {j for name in self.known for j in self.columns_of(name, design)}
-        columns = range(1, len(design.columns))
-        return tuple(j for j in columns if j not in without), self.columns_of(self.offset, design)
+    def family(self, design: Design) -> Family:
+        """Return the family."""
+        return family_of(self.name, design.response.hi)
+
+    def response_of(self, design: Design) -> tuple[str, float]:
+        """Return the response as a caller writes it; predictors have no unit."""
+        return self.response, 1.0
+
+    def told(self, design: Design, seen: Seen, found: Estimates, constant: bool) -> dict[str, Any]:
+        """Return what a fit of this kind has of its own."""
+        offsets = self.of_term(self.offset, design)
+        quasi = bool(getattr(seen.family, "quasi", False))
+        dispersion = found.law.dispersion if found.law.release.shown else float("nan")
+        return {
+            "design_formula": self.formula,
+            "endog_names": self.response,
+            "error_variance": dispersion if quasi else 1.0,
+            "family": seen.family.name,
+            "link": seen.family.link,
+            "offset": None if not offsets else design.columns[offsets[0]].name,
+            "success": self.success,
+            "trials": self.trials,
+            "converged": found.found.step < TUNING.longest / 2,
+        }
+
+    @staticmethod
+    def settled(seen: Seen) -> bool:
+        """Whether the fit had settled at the last look."""
+        _, length = advance(seen.releases[-1], seen.family, seen.rows, first=False)
+        return length < TUNING.longest / 2
 
     def to_user_units(self, design: Design, columns: Sequence[int]) -> tuple[Floats, Floats]:
         """Return T and t: coefficients of stored columns, the intercept first, become T b + t."""
@@ -162,12 +242,12 @@ class Model:
             -design.columns[j].offset / design.columns[j].width for j in columns[1:]
         ]
         shift = np.zeros(len(columns))
-        shift[0] = -sum(design.columns[j].offset for j in self.places(design)[1])
+        shift[0] = -sum(design.columns[j].offset for j in self.of_term(self.offset, design))
         return transform, shift
 
     def described(self, design: Design) -> Described:
         """Return what of the stored columns is what."""
-        columns, offsets = self.places(design)
+        columns, offsets = looked_at(self, design)[1:], self.of_term(self.offset, design)
         return Described(
             columns,
             offsets,
@@ -179,39 +259,37 @@ class Model:
 
     def trials_of(self, design: Design) -> Told | None:
         """Return where the number of a row's trials stands."""
-        if not (at := self.columns_of(self.trials, design)):
+        if not (at := self.of_term(self.trials, design)):
             return None
         column = design.columns[at[0]]
         scale = (column.offset, column.width)
         return Told(at[0], scale, math.floor(column.hi), whole=True)
 
-    def check(
-        self, design: Design, unbounded: Sequence[str], family: str, call: str = "dp_glm"
-    ) -> None:
+    def check(self, design: Design, unbounded: Sequence[str], call: str = "dp_glm") -> None:
         """Refuse what a model of this family cannot be, from public facts."""
         if not design.has_intercept:
             raise FormulaError(
                 f"{call} needs an intercept for a family: looks centre the columns, and it takes "
                 "that up. Leave out what removes it."
             )
-        if not self.places(design)[0]:
+        if len(looked_at(self, design)) == 1:
             raise FormulaError(
                 f"{call} needs a column beside the intercept; dp_mean gives the mean of a response."
             )
         for what, name in (("offset", self.offset), ("trials", self.trials)):
             if name is not None:
                 self._check_known(what, name, design, unbounded)
-        self._check_response(design, family)
+        self._check_response(design)
         if self.offset is not None:
-            self._check_reach(self.offset, design, family)
+            self._check_reach(self.offset, design)
 
-    def _check_response(self, design: Design, family: str) -> None:
+    def _check_response(self, design: Design) -> None:
         """Refuse a response that the family has not."""
         low, high = design.response.lo, design.response.hi
         if self.trials is not None:
             self._check_trials(design)
             return
-        if family != "binomial":
+        if self.name != "binomial":
             if low < 0:
                 raise SchemaError(
                     f"response {shown(self.response)} must be a count: declare bounds from 0 up."
@@ -227,10 +305,10 @@ class Model:
                 'as bool, or with two levels, as in {"levels": ["no", "yes"]}.'
             )
 
-    def _check_reach(self, name: str, design: Design, family: str) -> None:
+    def _check_reach(self, name: str, design: Design) -> None:
         """Refuse an offset that may lie where no predictor does: its noise would hide all else."""
-        column = design.columns[self.columns_of(name, design)[0]]
-        low, high = family_of(family, design.response.hi).limits
+        column = design.columns[self.of_term(name, design)[0]]
+        low, high = self.family(design).limits
         if column.lo < low - _FARTHEST or column.hi > high + _FARTHEST:
             raise SchemaError(
                 f"the offset {shown(name)} may lie between {column.lo:g} and {column.hi:g}, and a "
@@ -240,7 +318,7 @@ class Model:
 
     def _check_trials(self, design: Design) -> None:
         """Refuse numbers of trials or of successes that there cannot be."""
-        column = design.columns[self.columns_of(self.trials, design)[0]]
+        column = design.columns[self.of_term(self.trials, design)[0]]
         response = design.response
         if column.lo < 0 or not 1 <= column.hi <= _MOST_TRIALS:
             raise SchemaError(
@@ -255,7 +333,7 @@ class Model:
 
     def _check_known(self, what: str, name: str, design: Design, unbounded: Sequence[str]) -> None:
         """Refuse an offset or trials that are not one column with declared bounds."""
-        single = len(self.columns_of(name, design)) == 1
+        single = len(self.of_term(name, design)) == 1
         if not single or isinstance(design.schema.get(name), Categorical):
             raise ArgumentError(
                 f"{what}: {shown(name)} must be one column of numbers that is not a term of the "
@@ -265,7 +343,21 @@ class Model:
             raise SchemaError(f"declare the bounds of the columns in the {what} {shown(name)}.")
 
 
-def read_model(formula: str, asked: Asked) -> Model:
+LookedModel: TypeAlias = LinearModel | FamilyModel
+"""A model as looks read it."""
+
+
+def columns_of(model: LookedModel, design: Design) -> tuple[int, ...]:
+    """Return the stored columns that have coefficients."""
+    return tuple(j for t in design.terms if t.name not in model.known for j in t.columns)
+
+
+def looked_at(model: LookedModel, design: Design) -> tuple[int, ...]:
+    """Return the stored columns that are looked at, the constant first."""
+    return (0, *(j for j in columns_of(model, design) if j))
+
+
+def read_model(formula: str, asked: Asked) -> FamilyModel:
     """Read a formula, with offset and trials as further terms."""
     exposure = None if asked.exposure is None else f"np.log({asked.exposure})"
     told = {"exposure": exposure, "offset": asked.offset, "trials": asked.trials}
@@ -274,7 +366,7 @@ def read_model(formula: str, asked: Asked) -> Model:
         if term is not None:
             formula, name = with_term(formula, term, what)
             known["offset" if what == "exposure" else what] = name
-    return Model(formula, response, **known)
+    return FamilyModel(asked.family, formula, response, **known)
 
 
 def with_term(formula: str, wanted: str, what: str) -> tuple[str, str]:
@@ -295,14 +387,14 @@ def with_term(formula: str, wanted: str, what: str) -> tuple[str, str]:
     return f"{formula} + {wanted}", added[0][0]
 
 
-def response_bounds(model: Model, schema: Schema, asked: Asked) -> tuple[Schema, Model]:
+def response_bounds(model: FamilyModel, schema: Schema, asked: Asked) -> tuple[Schema, FamilyModel]:
     """Settle the public bounds of the response, and write one of two levels as a number.
 
     Returns
     -------
     schema : Schema
         With the response declared, where it is a plain column.
-    model : Model
+    model : FamilyModel
         Its formula has a number as response.
     """
     name, family, cap = model.response, asked.family, asked.response_cap

@@ -38,7 +38,6 @@ import pandas as pd
 from scipy.linalg import cholesky
 
 from dpreg.api.context import exclusive_groups
-from dpreg.api.looks import FamilyModel, LinearModel, LookedModel, columns_of
 from dpreg.arrays import CELL_BITS, Floats
 from dpreg.columns import LEAST_EPS, Numeric
 from dpreg.errors import ArgumentError, shown
@@ -47,9 +46,10 @@ from dpreg.estimation.inference import fit_gram
 from dpreg.formula.design import Design, build_design
 from dpreg.looks.described import Described
 from dpreg.looks.expected import Expected, expected_moments
-from dpreg.looks.families import Family, Linear, family_of
+from dpreg.looks.families import Family, Linear
 from dpreg.looks.law import NARROW, estimates
 from dpreg.looks.loop import Seen, look, look_at_chosen, point_of_chosen
+from dpreg.looks.model import LinearModel, LookedModel, columns_of
 from dpreg.looks.plan import LookPlan
 from dpreg.planning.facts import Facts
 from dpreg.privacy.account import Account
@@ -146,12 +146,12 @@ def _designed(facts: Facts) -> tuple[Design, LookedModel]:
     if asked is not None:
         known, model = asked.model(str(facts.formula), Schema.from_any(facts.schema))
         design = model.design(known, told.keep)
-        model.check(design, (), facts.family, "plan" if facts.chooses else "plan_glm")
-        family = family_of(facts.family, design.response.hi)
+        model.check(design, (), "plan" if facts.chooses else "plan_glm")
+        family = model.family(design)
         if facts.mean >= family.cap:
             said = shown(facts.mean)
             raise ArgumentError(f"mean must lie between 0 and {family.cap:g}; got {said}.")
-        return design, FamilyModel.of(model, facts.family)
+        return design, model
     formula, schema = facts.formula, facts.schema
     if formula is None:
         total = len(facts.effects) if facts.candidates is None else facts.candidates
