@@ -17,12 +17,12 @@ import pandas as pd
 import dpreg
 from benchmarks._power_cells import Cell
 from dpreg.choice import Released
-from dpreg.looks.described import Described
 from dpreg.looks.expected import Expected
 from dpreg.looks.families import Linear
 from dpreg.looks.law import Estimates, estimates
 from dpreg.looks.loop import Seen, laws_for_choice, look, look_at_chosen, point_of_chosen
 from dpreg.looks.plan import plan_looks
+from dpreg.looks.records import Described
 from dpreg.privacy.budget import Budget, exact
 from dpreg.privacy.protection import Protection
 

@@ -17,9 +17,9 @@ import numpy as np
 from dpreg.arrays import Floats
 from dpreg.columns import ColumnType
 from dpreg.looks.coordinates import Place, pseudo
-from dpreg.looks.described import Described
 from dpreg.looks.loop import Seen, moved
 from dpreg.looks.plan import LookPlan
+from dpreg.looks.records import Described
 from dpreg.looks.rows import Rows
 from dpreg.looks.table import Exact, LookTally, Taken, exact_sums
 from dpreg.moments import Moments, accumulate

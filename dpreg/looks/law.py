@@ -47,11 +47,10 @@ import numpy as np
 from dpreg.arrays import Floats
 from dpreg.looks.coordinates import eigen, held, pseudo
 from dpreg.looks.coordinates import inverse as inverse_of
-from dpreg.looks.described import Described
 from dpreg.looks.families import Family
 from dpreg.looks.locate import lifted, noise_norm
 from dpreg.looks.loop import Seen
-from dpreg.looks.release import Release
+from dpreg.looks.records import Described, Release
 from dpreg.looks.tuning import TUNING
 
 

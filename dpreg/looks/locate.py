@@ -34,9 +34,8 @@ import numpy as np
 
 from dpreg.arrays import CELL_BITS, Floats
 from dpreg.looks.coordinates import Point, eigen, held, pseudo
-from dpreg.looks.described import Described
 from dpreg.looks.families import Binomial, Family
-from dpreg.looks.release import Box, Release
+from dpreg.looks.records import Box, Described, Release
 from dpreg.looks.tuning import TUNING
 
 _MOST: Final = 2.0**10

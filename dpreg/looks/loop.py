@@ -30,7 +30,6 @@ from scipy.special import ndtr
 from dpreg.arrays import Floats
 from dpreg.choice.evidence import Released, priors
 from dpreg.looks.coordinates import Point, eigen, held, inverse, pseudo
-from dpreg.looks.described import Described
 from dpreg.looks.families import Family
 from dpreg.looks.locate import (
     advance,
@@ -43,7 +42,7 @@ from dpreg.looks.locate import (
     usual_reach,
 )
 from dpreg.looks.plan import LookPlan
-from dpreg.looks.release import Box, Release
+from dpreg.looks.records import Box, Described, Release
 from dpreg.looks.tuning import TUNING
 from dpreg.privacy.look_noise import FitNoise
 

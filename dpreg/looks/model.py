@@ -18,11 +18,11 @@ from dpreg.columns import Boolean, Categorical, Numeric
 from dpreg.errors import ArgumentError, FormulaError, SchemaError, quotable, shown
 from dpreg.formula.design import Design, build_design
 from dpreg.formula.terms import read_terms
-from dpreg.looks.described import Described, Told
 from dpreg.looks.families import FAMILIES, Family, Linear, family_of
 from dpreg.looks.law import Estimates
 from dpreg.looks.locate import advance, explained
 from dpreg.looks.loop import Seen
+from dpreg.looks.records import Described, Told
 from dpreg.looks.tuning import TUNING
 from dpreg.request import SelectionRequest, choice, positive, text
 from dpreg.schema import Schema

@@ -67,7 +67,7 @@ from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
 from dpreg.grouped import Vectors
 from dpreg.looks.coordinates import Place
-from dpreg.looks.described import Described
+from dpreg.looks.records import Described
 from dpreg.sources import Chunk
 from dpreg.sources.persons import MOST, person_sums
 

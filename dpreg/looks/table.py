@@ -32,11 +32,10 @@ from numpy.typing import NDArray
 from dpreg.arrays import CELL_BITS, Floats
 from dpreg.grouped import CodedVectors
 from dpreg.looks.coordinates import Place, Point, place_of, pseudo
-from dpreg.looks.described import Described
 from dpreg.looks.families import Family, Linear
 from dpreg.looks.locate import farthest
 from dpreg.looks.plan import LookPlan, Opened
-from dpreg.looks.release import Box, Release
+from dpreg.looks.records import Box, Described, Release
 from dpreg.looks.rows import PIECE, Rows
 from dpreg.moments import Moments, read_moments
 from dpreg.privacy.look_noise import FitNoise, MomentNoise

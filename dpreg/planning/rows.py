@@ -44,13 +44,13 @@ from dpreg.errors import ArgumentError, shown
 from dpreg.estimation.gram import release_gram
 from dpreg.estimation.inference import fit_gram
 from dpreg.formula.design import Design, build_design
-from dpreg.looks.described import Described
 from dpreg.looks.expected import Expected, expected_moments
 from dpreg.looks.families import Family, Linear
 from dpreg.looks.law import NARROW, estimates
 from dpreg.looks.loop import Seen, look, look_at_chosen, point_of_chosen
 from dpreg.looks.model import LinearModel, LookedModel, columns_of
 from dpreg.looks.plan import LookPlan
+from dpreg.looks.records import Described
 from dpreg.planning.facts import Facts
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget

@@ -11,13 +11,13 @@ import pytest
 import dpreg
 from dpreg.formula.design import build_design
 from dpreg.looks.coordinates import place_of
-from dpreg.looks.described import Described
 from dpreg.looks.expected import Expected
 from dpreg.looks.families import Linear
 from dpreg.looks.law import estimates
 from dpreg.looks.locate import from_box
 from dpreg.looks.loop import look
 from dpreg.looks.plan import plan_looks
+from dpreg.looks.records import Described
 from dpreg.looks.table import Table
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget

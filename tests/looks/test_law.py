@@ -11,10 +11,9 @@ import statsmodels.api as sm
 from oracles.look_rows import KINDS
 
 from dpreg.looks.coordinates import Point
-from dpreg.looks.described import Described
 from dpreg.looks.families import Binomial, Linear
 from dpreg.looks.law import fit, law, residual_variance
-from dpreg.looks.release import Release
+from dpreg.looks.records import Described, Release
 
 N, P = 5000, 3
 

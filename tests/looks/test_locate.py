@@ -9,7 +9,6 @@ import pytest
 from oracles.look_rows import KINDS
 
 from dpreg.looks.coordinates import Point
-from dpreg.looks.described import Described, Told
 from dpreg.looks.families import Binomial, Linear
 from dpreg.looks.locate import (
     advance,
@@ -20,7 +19,7 @@ from dpreg.looks.locate import (
     noise_norm,
     shortened,
 )
-from dpreg.looks.release import Box, Release
+from dpreg.looks.records import Box, Described, Release, Told
 from dpreg.looks.tuning import TUNING
 
 N = 4000

@@ -27,8 +27,8 @@ from oracles.look_rows import (
 
 from dpreg.errors import ArgumentError
 from dpreg.looks.coordinates import Point, place_of
-from dpreg.looks.described import Described, Told
 from dpreg.looks.families import Linear
+from dpreg.looks.records import Described, Told
 from dpreg.looks.rows import Rows, _of_parts, hold_norm
 
 KIND = pytest.mark.parametrize("name", KINDS)

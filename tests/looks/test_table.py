@@ -15,7 +15,7 @@ from oracles.tagged_noise import cells_of, cost, tagged
 from dpreg.looks.coordinates import Point, place_of
 from dpreg.looks.locate import farthest
 from dpreg.looks.plan import plan_looks
-from dpreg.looks.release import Release
+from dpreg.looks.records import Release
 from dpreg.looks.rows import Rows
 from dpreg.looks.table import Table, carried
 from dpreg.privacy.account import Account

@@ -11,8 +11,8 @@ from scipy.special import expit
 from dpreg.columns import Numeric
 from dpreg.grouped import CodedRows, Layout
 from dpreg.looks.coordinates import Place, Point, place_of
-from dpreg.looks.described import Described, Told
 from dpreg.looks.families import Binomial, Linear, Poisson
+from dpreg.looks.records import Described, Told
 from dpreg.looks.rows import Rows
 
 ONE, FULL = 2**20, 2**40

@@ -23,8 +23,8 @@ import pytest
 import dpreg
 from dpreg.formula.design import build_design
 from dpreg.looks.coordinates import Point, place_of
-from dpreg.looks.described import Described
 from dpreg.looks.families import Linear
+from dpreg.looks.records import Described
 from dpreg.looks.rows import Rows
 from dpreg.looks.table import LookTally
 from dpreg.moments import Moments, read_moments
