@@ -248,12 +248,18 @@ def fitted(
     at = [looked.index(j) for j in columns] if places is None else list(places)
     names = [design.columns[j].name for j in columns]
     found = estimates(seen, at, names, model.to_user_units(design, columns), among=among)
+    privacy = found.covariance - found.sampling
     return released(
         GLMResults if model.alone else RegressionResults,
         design,
         columns,
         facts,
-        **found.fields,
+        coefficients=found.params,
+        covariance=found.covariance,
+        privacy_covariance=privacy,
+        sampling_errors=np.sqrt(np.maximum(np.diag(found.sampling), 0.0)),
+        privacy_errors=np.sqrt(np.maximum(np.diag(privacy), 0.0)),
+        weak=dict(found.marks),
         **model.told(design, seen, found, 0 in columns),
         complete_rows=None if seen.plan.persons else seen.rows,
         error_df=None if facts["nobs"] is None else max(seen.rows - len(columns), 1.0),

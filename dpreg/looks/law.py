@@ -40,7 +40,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -321,19 +321,6 @@ class Estimates:
     sampling: Floats
     marks: Mapping[str, str]
     residual_variance: float
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """What every kind of result makes of them."""
-        privacy = self.covariance - self.sampling
-        return {
-            "coefficients": self.params,
-            "covariance": self.covariance,
-            "privacy_covariance": privacy,
-            "sampling_errors": np.sqrt(np.maximum(np.diag(self.sampling), 0.0)),
-            "privacy_errors": np.sqrt(np.maximum(np.diag(privacy), 0.0)),
-            "weak": dict(self.marks),
-        }
 
 
 def estimates(

@@ -56,14 +56,12 @@ that a caller could see.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 import numpy as np
 
 from dpreg.arrays import CELL_BITS, Bools, Floats, Ints, Places, to_grid
-from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
 from dpreg.grouped import Vectors
 from dpreg.looks.coordinates import Place
@@ -118,11 +116,6 @@ class Rows:
         forms = (form.on_cells(columns, size) for form in place.forms)
         matrix = np.array([place.predictor.on_cells(both, size), *forms])
         object.__setattr__(self, "_forms", matrix)
-
-    @property
-    def types(self) -> Mapping[str, ColumnType]:
-        """What is read, and how."""
-        return self.design.types
 
     def cells(self, chunk: Chunk) -> Floats:
         """Return the stored rows of a chunk on their grid, (D, rows)."""

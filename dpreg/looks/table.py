@@ -361,7 +361,7 @@ class Table(Taken):
     def _sums(self, place: Place, described: Described, *, matrix: bool) -> Exact:
         rows = Rows(self.design, described, place)
         tally = LookTally(rows, matrix, self.plan.persons)
-        return exact_sums(tally, self.reader.total(tally.rows.types, tally, "look"))
+        return exact_sums(tally, self.reader.total(self.design.types, tally, "look"))
 
     def _drawn(self, noise: Any, share: Fraction, *, last: bool = False) -> Any:
         return noise.draw(self.opened.part(share, last=last))

@@ -144,7 +144,7 @@ def moments(data: Any) -> tuple[Moments, list[int]]:
     place, _ = place_of(point, Linear(), information=30.0, score=4.0)
     tally = LookTally(Rows(design, Described(tuple(range(1, p + 1))), place), matrix=True)
     (stored,) = read_moments(reader, design)
-    return stored, [int(cell) for cell in reader.total(tally.rows.types, tally, "look")]
+    return stored, [int(cell) for cell in reader.total(tally.rows.design.types, tally, "look")]
 
 
 CALLS: list[Callable[..., Any]] = [
