@@ -6,9 +6,9 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-# Tests that share a cluster form a group, which one worker runs. There is a worker for each core, so
-# each takes one thread for its linear algebra.
-PYTEST_ARGS ?= -n auto --dist loadgroup
+# Tests that share a cluster form a group, which one worker runs. There is a worker for each core and
+# one more, as workers wait for what they start, so each takes one thread for its linear algebra.
+PYTEST_ARGS ?= -n $(shell expr $$(nproc) + 1) --dist loadgroup
 
 # The folder of real data that some tests and examples read; they skip or say so without it.
 ifndef DPREG_DATA
