@@ -73,9 +73,8 @@ def joint_fit(
         noisy = release_gram(moments, chosen, exclusive=exclusive, part=part, noise=noise)
         fit, weak = fit_gram(noisy, rows=rows), _weak(design, chosen, noisy)
     transform, shift = design.to_user_units(chosen)
-    fit = fit.in_user_units(
-        np.diag(transform), transform[0], shift, response_width=design.response.width
-    )
+    first = transform[:1].ravel()  # of a model without columns nothing
+    fit = fit.in_user_units(np.diag(transform), first, shift, response_width=design.response.width)
     sampling, privacy = fit.errors
     return {
         "coefficients": fit.beta,

@@ -213,7 +213,7 @@ def test_few_rows_are_announced_and_nothing_is_found_among_them():
 
 def test_a_fit_that_has_not_settled_says_so(monkeypatch):
     assert select(unsafe_seed=2).converged
-    monkeypatch.setattr("dpreg.api.looks.TUNING", replace(TUNING, longest=2e-4))
+    monkeypatch.setattr("dpreg.looks.model.TUNING", replace(TUNING, longest=2e-4))
     result = select(unsafe_seed=2)
     assert not result.converged
     assert any("had not settled" in note for note in result.notes)

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 import dpreg
-from dpreg.audit.events import BEFORE, Observation, observe
+from dpreg.audit.events import BEFORE, NOTHING, Observation, observe
 
 Options = dict[str, Any]
 
@@ -455,9 +455,9 @@ def broken(one: Pair, runs: int = 2) -> tuple[list[str], list[list[Observation]]
     found = []
     for run in every:
         text = str(run.seen["raised"])
-        if run.raised and run.charged.eps:
+        if text != NOTHING and run.charged.eps:
             found.append(f"raised after the charge: {text}")
-        elif run.raised and not _is_ours(text):
+        elif text != NOTHING and not _is_ours(text):
             found.append(f"refused in words that are not dpreg's: {text}")
         if "RuntimeWarning: " in str(run.seen["warnings"]):
             found.append(f"a library's remark came out: {run.seen['warnings']}")
