@@ -169,7 +169,7 @@ def release_gram(
     for cell, entries, sd, drawn in of_cells:
         i, j = (0, 0) if cell == (-1, -1) else (places[cell[0]], places[cell[1]])
         released = (exact(i)[j] + drawn) / CELL_UNITS
-        if cell in ((-1, -1), (0, 0)) and i == j == 0:
+        if i == j == 0:
             count, count_sd = released, sd / CELL_UNITS
         for a, b in entries if cell != (-1, -1) else ():
             cells[a, b] = cells[b, a] = released

@@ -420,8 +420,9 @@ class Account:
         costs = [way.total for way in ways]
         eps = max(cost.eps for cost in costs)
         dearest = Budget(eps, max(cost.delta for cost in costs))
-        self._ways, self._other = ways, Line(self, "the other way", "none", dearest, dearest)
-        self._other.note = NOT_NEEDED
+        nothing = Budget(Fraction(0))
+        self._other = Line(self, "the other way", "none", dearest, nothing, note=NOT_NEEDED)
+        self._ways = ways
         self.lines.append(self._other)
         for way in ways:
             way._closed = True
