@@ -17,7 +17,8 @@ the step and says nothing of the rows.
 
 Where a released value decides how a call goes on, each way has an account of its own, opened before
 the charge (`Account.either`). Charged is what all ways have in common and what the dearest of them
-costs; the way that is taken (`Account.take`) may then draw, and no other.
+costs; the lines of the way that is taken (`Account.take`) become the account's, and may be drawn
+from, and those of no other.
 
 `Account.table` is the budget table of the result. It is made of the lines, and refuses to be made
 while a part is left that nobody has drawn from. So what the table says
@@ -428,7 +429,7 @@ class Account:
             way._closed = True
 
     def take(self, way: Account) -> None:
-        """Let one of the ways draw, once the whole is charged."""
+        """Make the lines of one of the ways the account's own, once the whole is charged."""
         other = self._other
         if not self.charged or other is None or not any(way is one for one in self._ways):
             raise AccountError("internal error: one of the ways is taken, once, after the charge")

@@ -323,6 +323,12 @@ def test_ways_are_opened_once_and_one_is_taken_once():
         account().either(alien)
 
 
+def test_nothing_is_taken_from_what_the_ways_reserve():
+    call, *_ = ways()
+    with pytest.raises(AccountError, match="cannot give a part"):
+        call.lines[-1].part(HALF)
+
+
 def test_ways_that_cost_more_than_is_left_are_refused():
     call = account()
     call.line("count", "laplace", HALF)
