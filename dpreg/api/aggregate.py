@@ -379,12 +379,11 @@ class Aggregate(Choices):
             self.aggregation == "auto" and blocks.window_pays(size, each)
         ):
             share = Budget(whole * blocks.window_share(size, each))
-            part = account.release(average, "window of block values", "permute-and-flip", share)
+            part = average.release("window of block values", "permute-and-flip", share)
             windows = part.across(lines)
-        planned = blocks.plan_averages(
-            len(self.names), lines, average.left, changes, public.mechanism
-        )
-        averages = average.rest().across(lines)
+        rest = average.part()
+        planned = blocks.plan_averages(len(self.names), lines, rest.cost, changes, public.mechanism)
+        averages = rest.across(lines)
         labels, coins = table.labels, table.coins
         estimates: list[Estimate] = []
         for line in range(lines):

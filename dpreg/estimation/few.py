@@ -84,7 +84,6 @@ class OpenFew:
 
     Attributes
     ----------
-    account : Account
     eps : Fraction
         Of all steps.
     scales : Part
@@ -93,21 +92,20 @@ class OpenFew:
         Of what follows them.
     """
 
-    account: Account
     eps: Fraction
     scales: Part
     rest: Line
 
     def take(self, step: str, mechanism: str, share: Fraction) -> Part:
         """Give a step that follows its own line, with its part."""
-        part = self.account.release(self.rest, step, mechanism, Budget(self.eps * share))
+        part = self.rest.release(step, mechanism, Budget(self.eps * share))
         part.line.note = _shown(share)
         return part
 
     def last(self) -> Part:
         """Take all that is left, for the second minimum."""
         self.rest.note = _shown(self.rest.cost.eps / self.eps)
-        return self.rest.rest()
+        return self.rest.part()
 
 
 def open_few(account: Account, eps: Fraction) -> OpenFew:
@@ -116,7 +114,7 @@ def open_few(account: Account, eps: Fraction) -> OpenFew:
     scales = account.line("number and size of rows", "discrete laplace", first)
     scales.line.note = _shown(TUNING.sums)
     rest = account.joint("coefficients", OBJECTIVE, Budget(eps - first.eps))
-    return OpenFew(account, eps, scales, rest)
+    return OpenFew(eps, scales, rest)
 
 
 def few_fit(
@@ -136,7 +134,7 @@ def few_fit(
         Of an account that is charged.
     """
     (moments,) = read_moments(reader, design)
-    public = opened.account.protection.n_is_public
+    public = opened.scales.protection.n_is_public
     location, count = scales_of(moments, groups, opened, moments.rows if public else None)
     part = opened.take("first coefficients", OBJECTIVE, TUNING.first)
     held = hold_located(reader, design, location, TUNING.pull * location.radius)
@@ -166,7 +164,7 @@ def scales_of(
     rows : int or None
         Of the table, where that is public.
     """
-    cells, p, who = moments.cells, moments.size - 2, opened.account.protection
+    cells, p, who = moments.cells, moments.size - 2, opened.scales.protection
     noise = scales_noise(p, opened.scales.cost.eps, who)
     squares = sum(cells[j][j] for j in range(1, p + 1))
     exact = (cells[0][0], cells[0][-1], cells[-1][-1], squares)
@@ -196,7 +194,7 @@ def _middle(
 ) -> Floats:
     """Release the columns' means, and shrink them by their noise; zeros where that is too much."""
     p = moments.size - 2
-    noise = means_noise(max(p, 1), groups, opened.eps * TUNING.sums, opened.account.protection)
+    noise = means_noise(max(p, 1), groups, opened.eps * TUNING.sums, opened.scales.protection)
     sd = noise.sds[0] / count
     if not p or sd > TUNING.centred:
         return np.zeros(p)

@@ -165,12 +165,13 @@ def release_gram(
     count, count_sd = 0.0, 0.0
     rows = with_rest(moments.cells, rest_of) if rest_of else moments.cells.__getitem__
     exact = lru_cache(maxsize=1)(rows)  # cells come row by row
-    for cell, sd, drawn in zip(triangle.cells, plan.sds, plan.draw(part.rng), strict=True):
+    of_cells = zip(triangle.cells, triangle.entries, plan.sds, plan.draw(part.rng), strict=True)
+    for cell, entries, sd, drawn in of_cells:
         i, j = (0, 0) if cell == (-1, -1) else (places[cell[0]], places[cell[1]])
         released = (exact(i)[j] + drawn) / CELL_UNITS
-        if cell in ((-1, -1), (0, 0)) and i == j == 0:
+        if i == j == 0:
             count, count_sd = released, sd / CELL_UNITS
-        for a, b in triangle.places(cell) if cell != (-1, -1) else ():
+        for a, b in entries if cell != (-1, -1) else ():
             cells[a, b] = cells[b, a] = released
             sds[a, b] = sds[b, a] = sd / CELL_UNITS
     return NoisyGram(
@@ -210,8 +211,7 @@ def _choose_plan(
 
 def _touches(triangle: Triangle) -> Places:
     """Count how often the response is a factor of each cell: 0, 1 or 2."""
-    cells = np.array(triangle.cells, dtype=np.intp).reshape(-1, 2)
-    return np.asarray((cells == len(triangle.columns)).sum(axis=1))
+    return np.asarray((np.array(triangle.cells) == len(triangle.columns)).sum(axis=1))
 
 
 def _gaussian_plan(triangle: Triangle, cost: Budget, protection: Protection) -> _Plan:
@@ -259,24 +259,16 @@ def _matrix_laplace_plan(triangle: Triangle, cost: Budget, protection: Protectio
     the same in two places, (0, a) and (a, a) of a factor's column, takes the lesser noise, of
     (0, a).
     """
-    whole = triangle
-    if not triangle.intercept:
-        groups = [[triangle.columns[i] for i in group] for group in triangle.groups]
-        whole = proofs.layout((0, *triangle.columns), groups)
-    ahead = len(whole.columns) - len(triangle.columns)
-    squared_norm = whole.dimension - 1
+    ahead = int(not triangle.intercept)
+    squared_norm = triangle.dimension - 1 + ahead
     scales = matrix_laplace_scales(
-        len(whole.columns) + 1,
+        len(triangle.columns) + 1 + ahead,
         min(cost.eps, 1 / _LEAST_SCALE * CELL_UNITS),
         response_share(TUNING.expected_norm * squared_norm),
         protection,
         squared_norm=squared_norm,
     )
-    entries = np.array(triangle.cells, dtype=np.intp).reshape(-1, 2)
-    for place in np.flatnonzero(entries[:, 0] == entries[:, 1]).tolist():  # the count's is (-1, -1)
-        cell = triangle.cells[place]
-        entries[place] = (-ahead, -ahead) if cell == (-1, -1) else triangle.places(cell)[0]
-    i, j = (entries + ahead).T
+    i, j = np.array([entries[0] for entries in triangle.entries]).T + ahead  # the count's is (0, 0)
     c, twice = np.array([float(scale) for scale in scales]), 2.0 * degrees(len(scales))
     sds = tuple(np.sqrt(twice * (c[i] * c[j]) * np.where(i == j, 2, 1)).tolist())
 

@@ -236,7 +236,8 @@ class Redrawn:
     @classmethod
     def of(cls, noisy: NoisyGram) -> Redrawn:
         """Find which cells of a release are to be drawn anew."""
-        places = [noisy.triangle.places(c) for c in noisy.triangle.cells if c != (-1, -1)]
+        triangle = noisy.triangle
+        places = triangle.entries[not triangle.intercept :]  # the count of rows fills none
         filled = np.full(noisy.cells.shape, len(places), dtype=np.intp)
         for number, entries in enumerate(places):
             for i, j in entries:

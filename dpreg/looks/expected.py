@@ -71,7 +71,7 @@ class Expected(Taken):
 
     def _drawn(self, noise: Any, share: Fraction, *, last: bool = False) -> Any:
         if self.rng is None:
-            return ((0,) * noise.size,) * noise.size
+            return ((0,) * len(noise.sd),) * len(noise.sd)
         return noise.simulate(self.rng)
 
 

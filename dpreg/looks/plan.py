@@ -263,9 +263,9 @@ class Opened:
     def part(self, share: Fraction, *, last: bool = False) -> Part:
         """Take a share of the whole, or all that is left."""
         if last:
-            return self.line.rest()
+            return self.line.part()
         own = self.plan.strength * share
-        return self.line.look(own) if self.plan.gaussian else self.line.part(Budget(own))
+        return self.line.part(own if self.plan.gaussian else Budget(own))
 
 
 def plan_looks(

@@ -17,7 +17,8 @@ the step and says nothing of the rows.
 
 Where a released value decides how a call goes on, each way has an account of its own, opened before
 the charge (`Account.either`). Charged is what all ways have in common and what the dearest of them
-costs; the way that is taken (`Account.take`) may then draw, and no other.
+costs; the lines of the way that is taken (`Account.take`) become the account's, and may be drawn
+from, and those of no other.
 
 `Account.table` is the budget table of the result. It is made of the lines, and refuses to be made
 while a part is left that nobody has drawn from. So what the table says
@@ -139,7 +140,7 @@ class Part:
             line.refuse("is drawn from before it is charged")
         if self.state != "handed out":
             line.refuse(f"was {self.state} before")
-        if mechanism not in line.by:
+        if mechanism not in (line.by or _DRAWN_BY.get(line.mechanism, (line.mechanism,))):
             line.refuse(f"is charged for {line.mechanism}, not for {mechanism}")
         if line.rows not in (ALL_ROWS, rows):
             line.refuse(f"is charged for the rows of {line.rows}, not for {rows}")
@@ -202,10 +203,8 @@ class Line:
     cost : Budget
     by : sequence of str
         Mechanisms that may draw; where none are given, those that `mechanism` stands for.
-    mu_squared_left : Fraction or None
-        What of a line of looks has not been taken.
-    left : Budget
-        The same of another joint line.
+    left : Budget or Fraction
+        What has not been taken: of a line of looks a mu^2.
     parts : list of Part
     """
 
@@ -213,44 +212,47 @@ class Line:
     step: str
     mechanism: str
     cost: Budget
+    left: Size
     rows: str = ALL_ROWS
     by: Sequence[str] = ()
-    mu_squared_left: Fraction | None = None
     note: str = ""
-    left: Budget = field(init=False)
     parts: list[Part] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        """Nothing has been taken yet."""
-        self.left = self.cost
-        self.by = self.by or _DRAWN_BY.get(self.mechanism, (self.mechanism,))
+    def part(self, size: Size | None = None) -> Part:
+        """Take a part of a joint line, or all that is left; its size may follow from releases.
 
-    def part(self, cost: Budget) -> Part:
-        """Take a part of (eps, delta) from a joint line, whenever its size is known."""
-        if self.mu_squared_left is not None or not self.left.covers(cost):
-            self.refuse(f"cannot give a part of {cost}")
-        self.left = self.left - cost
-        return self.hand_out(cost)
+        Parameters
+        ----------
+        size : Budget or Fraction, optional
+            Of a line of looks a mu^2.
+        """
+        left, size = self.left, self.left if size is None else size
+        if isinstance(size, Fraction) and isinstance(left, Fraction) and 0 < size <= left:
+            self.left = left - size
+            return self.hand_out(Budget(Fraction(0)), size)
+        if isinstance(size, Budget) and isinstance(left, Budget) and left.covers(size):
+            self.left = left - size
+            return self.hand_out(size)
+        self.refuse(f"cannot give a part of {size}")
 
-    def rest(self) -> Part:
-        """Take all that is left of a joint line."""
-        if self.mu_squared_left is not None:
-            return self.look(self.mu_squared_left)
-        return self.part(self.left)
+    def release(self, step: str, mechanism: str, cost: Budget) -> Part:
+        """Cut a line of its own off a joint line, with its one part.
 
-    def look(self, mu_squared: Fraction) -> Part:
-        """Take a part of mu^2 from a line of looks; its size may follow from released values."""
-        left = self.mu_squared_left
-        if left is None or not 0 < mu_squared <= left:
-            self.refuse("cannot give a look of that size")
-        self.mu_squared_left = left - mu_squared
-        return self.hand_out(Budget(Fraction(0)), mu_squared)
+        For steps whose division follows from released values: their sum is charged, and the table
+        shows what each of them took, the new one before the other.
+        """
+        if isinstance(self.left, Fraction) or not self.left.covers(cost):
+            self.refuse(f"has no {cost} left")
+        self.left, self.cost = self.left - cost, self.cost - cost
+        own = Line(self.account, step, mechanism, cost, Budget(Fraction(0)), self.rows)
+        self.account.lines.insert(self.account.lines.index(self), own)
+        return own.hand_out(cost)
 
     def waive(self) -> None:
         """Declare that no more looks are needed: what is left of mu^2 stays charged."""
-        if self.mu_squared_left is None:
+        if not isinstance(self.left, Fraction):
             self.refuse("is not a line of looks")
-        self.mu_squared_left = Fraction(0)
+        self.left = Fraction(0)
 
     def hand_out(self, cost: Budget, mu_squared: Fraction | None = None) -> Part:
         """Make a part; for the account's own use."""
@@ -289,16 +291,17 @@ class Account:
     ----------
     charged : bool
         Whether the account is charged, and so sealed; nothing can be drawn before.
+    lines : list of Line
+        In the order of the table.
     """
 
     protection: Protection
     budget: Budget
     rng: Generator | None = None
     charged: bool = field(default=False, init=False)
-    _lines: list[Line] = field(default_factory=list, init=False)
+    lines: list[Line] = field(default_factory=list, init=False)
     _ways: tuple[Account, ...] = field(default=(), init=False)
-    _dearest: Budget = field(default=Budget(Fraction(0)), init=False)
-    _taken: Account | None = field(default=None, init=False)
+    _other: Line | None = field(default=None, init=False)
     _closed: bool = field(default=False, init=False)
 
     def line(self, step: str, mechanism: str, cost: Budget, *, rows: str = ALL_ROWS) -> Part:
@@ -312,7 +315,7 @@ class Account:
         rows : str
             "all", or the group of rows that the step reads ("half 1").
         """
-        return self.joint(step, mechanism, cost, rows=rows).hand_out(cost)
+        return self.joint(step, mechanism, cost, rows=rows).part()
 
     def draws(self, step: str, plan: DrawPlan, *, rows: str = ALL_ROWS) -> tuple[Part, ...]:
         """Open a line of K draws that compose exactly, and return a part for each draw."""
@@ -354,8 +357,10 @@ class Account:
                 f"eps is too small: of it the step {step!r} gets {float(cost.eps):.3g}, and each "
                 "needs 1e-6 at least. Raise eps, or that step's share."
             )
-        made = Line(self, step, mechanism, cost, rows, by, mu_squared)
-        self._lines.append(made)
+        made = Line(
+            self, step, mechanism, cost, cost if mu_squared is None else mu_squared, rows, by
+        )
+        self.lines.append(made)
         return made
 
     def charge(self, ledger: Ledger | None, label: str) -> None:
@@ -384,35 +389,30 @@ class Account:
 
     @property
     def total(self) -> Budget:
-        """What all lines cost together, with what covers every way's cost."""
-        spends = tuple(line.spend for line in self._lines)
-        return BudgetTable(spends, self.protection.apart).total + self._dearest
+        """What all lines cost together."""
+        return BudgetTable(tuple(line.spend for line in self.lines), self.protection.apart).total
 
     def table(self) -> BudgetTable:
         """Return the budget table of the result, once all is drawn."""
         if not self.charged:
             raise AccountError("internal error: the budget table is asked for before the charge")
-        emptied = Budget(Fraction(0))
-        lines = [line for line in self._lines if line.cost != emptied or line.parts]
-        for line in lines:
-            if not line.parts or any(part.state != "drawn from" for part in line.parts):
-                line.refuse("was charged but not drawn from")
-            if line.mu_squared_left:
-                line.refuse("holds more mu^2 than its looks took")
-        spends = [line.spend for line in lines]
         if self._ways:
-            if self._taken is None:
-                raise AccountError("internal error: the budget table is asked for before the way")
-            spends += self._taken.table().spends
-            rest = self._dearest - self._taken.total
-            if rest != emptied:
-                spends.append(Spend("the other way", "none", rest.eps, rest.delta, NOT_NEEDED))
-        return BudgetTable(tuple(spends), self.protection.apart)
+            raise AccountError("internal error: the budget table is asked for before the way")
+        emptied = Budget(Fraction(0))
+        lines = [line for line in self.lines if line.cost != emptied or line.parts]
+        for line in lines:
+            drawn = line.parts and all(part.state == "drawn from" for part in line.parts)
+            if not drawn and line is not self._other:
+                line.refuse("was charged but not drawn from")
+            if isinstance(line.left, Fraction) and line.left:
+                line.refuse("holds more mu^2 than its looks took")
+        return BudgetTable(tuple(line.spend for line in lines), self.protection.apart)
 
     def either(self, *ways: Account) -> None:
         """Reserve what the dearest of several ways costs: a released value will decide which.
 
-        Each is an account for the same protection, with its lines opened and not charged.
+        Each is an account for the same protection, with its lines opened and not charged. What is
+        reserved is a line, of which the way that is taken will leave what it does not need.
         """
         if self.charged or self._ways or any(way.charged or way._closed for way in ways):
             raise AccountError("internal error: ways are opened once, before the charge")
@@ -420,29 +420,24 @@ class Account:
             raise AccountError("internal error: a way protects as the whole does")
         costs = [way.total for way in ways]
         eps = max(cost.eps for cost in costs)
-        self._ways, self._dearest = ways, Budget(eps, max(cost.delta for cost in costs))
+        dearest = Budget(eps, max(cost.delta for cost in costs))
+        nothing = Budget(Fraction(0))
+        self._other = Line(self, "the other way", "none", dearest, nothing, note=NOT_NEEDED)
+        self._ways = ways
+        self.lines.append(self._other)
         for way in ways:
             way._closed = True
 
     def take(self, way: Account) -> None:
-        """Let one of the ways draw, once the whole is charged."""
-        if not self.charged or self._taken is not None or not any(way is one for one in self._ways):
+        """Make the lines of one of the ways the account's own, once the whole is charged."""
+        other = self._other
+        if not self.charged or other is None or not any(way is one for one in self._ways):
             raise AccountError("internal error: one of the ways is taken, once, after the charge")
-        self._taken = way
-        way.charged = True
-
-    def release(self, line: Line, step: str, mechanism: str, cost: Budget) -> Part:
-        """Cut a line of its own off a joint line, with its one part.
-
-        For steps whose division follows from released values: their sum is charged, and the table
-        shows what each of them took, the new one before the other.
-        """
-        if line.mu_squared_left is not None or not line.left.covers(cost):
-            line.refuse(f"has no {cost} left")
-        line.left, line.cost = line.left - cost, line.cost - cost
-        own = Line(self, step, mechanism, cost, line.rows)
-        self._lines.insert(self._lines.index(line), own)
-        return own.hand_out(cost)
+        other.cost, self._ways = other.cost - way.total, ()
+        for line in way.lines:
+            line.account = self
+        place = self.lines.index(other)
+        self.lines[place:place] = way.lines
 
     def __reduce__(self) -> NoReturn:
         """Reject pickling and copying: the same budget would be drawn from twice."""

@@ -286,15 +286,16 @@ def gaussian_fit(
     middle : {"matrix", "trace"}
     """
     shares = information, 1 - information
-    weight = proofs.score_weight(protection, middle)
+    weight = proofs.SCORE_WEIGHTS[protection.neighbors][middle]
     of_h: Scales = ()
     if information:
         squared = proofs.information_l2_squared(protection) * CELL_UNITS**2
-        of_h = _two(look_scale(squared, mu_squared * information))
+        diagonal = look_scale(squared, mu_squared * information)
+        of_h = diagonal, weighted_scale(diagonal, 2)
     squared = proofs.joint_l2_squared(weight, middle, protection) * CELL_UNITS**2
     joint = look_scale(squared, mu_squared * shares[1])
     score = weighted_scale(joint, weight)
-    scales = _two(joint) if middle == "matrix" else (joint,)
+    scales = (joint, weighted_scale(joint, 2)) if middle == "matrix" else (joint,)
     return FitNoise(
         columns=columns,
         mechanism="gaussian",
@@ -399,11 +400,6 @@ def weighted_scale(scale: float, weight_squared: Fraction | int) -> float:
     return look_scale(Fraction(scale) ** 2, Fraction(weight_squared))
 
 
-def _two(sigma: float) -> Scales:
-    """Return the scales of a symmetric matrix's diagonal cells and of the others."""
-    return sigma, weighted_scale(sigma, 2)
-
-
 _SHARE_UNITS: Final = 2**10
 
 
@@ -492,11 +488,6 @@ class MomentNoise:
     cells: tuple[Places, ...] = ()
     degrees: int | None = None
 
-    @property
-    def size(self) -> int:
-        """D."""
-        return len(self.sd)
-
     def draw(self, part: Part) -> Symmetric:
         """Use up the part that was charged and draw the noise, D x D integers."""
         _use(part, self.mechanism, self.strength, self.protection)
@@ -506,7 +497,7 @@ class MomentNoise:
         """Draw from the law alone; with a generator **not private**."""
         if self.mechanism == "matrix-laplace":
             return wishart_noise([int(scale) for scale in self.scales], rng=rng)
-        matrix = [[0] * self.size for _ in range(self.size)]
+        matrix = [[0] * len(self.sd) for _ in self.sd]
         for scale in sorted(set(self.scales)):
             alike = [c for c, own in zip(self.cells, self.scales, strict=True) if own == scale]
             drawn = gaussian_noise(len(alike), scale, rng=rng)
@@ -583,9 +574,9 @@ def box_gaussian(triangle: Triangle, mu_squared: Fraction, protection: Protectio
     assert triangle.intercept
     weight, last = box_response_weight(triangle), len(triangle.columns)
     squared = proofs.sensitivity_l2_squared(triangle, protection, weight) * CELL_UNITS**2
-    cells = tuple(map(triangle.places, triangle.cells))
-    weights, who = [weight ** cell.count(last) for cell in triangle.cells], protection
-    return _gaussian(squared, cells, weights, last + 1, mu_squared, replace(who, person=None))
+    weights = [weight ** cell.count(last) for cell in triangle.cells]
+    who = replace(protection, person=None)
+    return _gaussian(squared, triangle.entries, weights, last + 1, mu_squared, who)
 
 
 def box_response_weight(triangle: Triangle) -> int:

@@ -248,31 +248,21 @@ class Triangle:
     cells : tuple of (int, int)
         Released cells (i, j), i <= j, as places; place d is the response. The count of complete
         rows of a model without intercept is (-1, -1), first.
-    grouped : frozenset of int
-        The places that are in any group.
+    entries : tuple of tuples of (int, int)
+        For each cell the entries (i, j), i <= j, of the moment matrix that it fills: two where a
+        factor's column is its own square, and so its product with the constant.
+    intercept : bool
+        Whether the constant is a column of the model.
+    dimension : int
+        D = s + G: constant and response are columns, and a factor counts as one.
     """
 
     columns: tuple[int, ...]
     groups: tuple[tuple[int, ...], ...]
     cells: tuple[tuple[int, int], ...]
-    grouped: frozenset[int] = field(repr=False)
-
-    @property
-    def intercept(self) -> bool:
-        """Whether the constant is a column of the model."""
-        return bool(self.columns) and self.columns[0] == 0
-
-    @property
-    def dimension(self) -> int:
-        """D = s + G: constant and response are columns, and a factor counts as one."""
-        return len(self.columns) + 1 - sum(len(group) - 1 for group in self.groups)
-
-    def places(self, cell: tuple[int, int]) -> tuple[tuple[int, int], ...]:
-        """Return the entries i <= j of the moment matrix that a released cell fills."""
-        i, j = cell
-        if i == j and i in self.grouped and self.intercept:
-            return ((0, i), (i, i))
-        return (cell,)
+    entries: tuple[tuple[tuple[int, int], ...], ...] = field(repr=False)
+    intercept: bool
+    dimension: int
 
 
 def layout(columns: Sequence[int], exclusive: Sequence[Sequence[int]] = ()) -> Triangle:
@@ -306,7 +296,11 @@ def layout(columns: Sequence[int], exclusive: Sequence[Sequence[int]] = ()) -> T
         else:
             beside = single if intercept and i == 0 else [*places[i:]]
         cells.extend(zip(repeat(i), beside))
-    return Triangle(columns, groups, tuple(cells), frozenset(member))
+    entries = tuple(
+        ((0, i), (i, i)) if i == j and i in member and intercept else ((i, j),) for i, j in cells
+    )
+    dimension = len(columns) + 1 - sum(len(group) - 1 for group in groups)
+    return Triangle(columns, groups, tuple(cells), entries, intercept, dimension)
 
 
 def sensitivity_l1(triangle: Triangle, protection: Protection) -> Fraction:
@@ -390,15 +384,11 @@ def located_weights(size: int, weight: Fraction) -> dict[tuple[int, int], Fracti
     }
 
 
-_SCORE_WEIGHTS: Final = {
+SCORE_WEIGHTS: Final = {
     "replace-one": {"matrix": Fraction(2), "trace": Fraction(1, 2)},
     "add-remove": {"matrix": Fraction(4), "trace": Fraction(16)},
 }
-
-
-def score_weight(protection: Protection, middle: str) -> Fraction:
-    """Return g, the score's weight beside the middle's (see the module)."""
-    return _SCORE_WEIGHTS[protection.neighbors][middle]
+"""g, the score's weight beside the middle's, by the neighbours (see the module)."""
 
 
 def information_l2_squared(protection: Protection) -> Fraction:

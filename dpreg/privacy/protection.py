@@ -117,14 +117,6 @@ class Protection:
         rows = "1 row" if self.contributions == 1 else f"{self.contributions} rows"
         return f"{self.neighbors}, {rows} a person"
 
-    def implies(self, other: Protection) -> bool:
-        """Tell whether what is proved for these neighbours holds for another call's.
-
-        A bound that was proved without `person` holds with it as well (`dpreg.sources.persons`).
-        """
-        same = (self.neighbors, self.contributions) == (other.neighbors, other.contributions)
-        return same and self.person in (None, other.person)
-
 
 CHOICES: Final = ("permute-and-flip", "exponential", "laplace")
 """Mechanisms that draw an index by scores; see `dpreg.privacy.mechanisms.choice`."""
@@ -172,6 +164,8 @@ class Stability:
     ) -> str | None:
         """Say why a draw may not be calibrated by this bound, or return None if it may.
 
+        A bound that was proved without `person` holds with it as well (`dpreg.sources.persons`).
+
         Parameters
         ----------
         mechanism : str
@@ -186,7 +180,8 @@ class Stability:
         own, call = self.protection, protection
         if self.summed and own.person is not None:
             own, call = own.sums, call.sums
-        if not own.implies(call):
+        same = (own.neighbors, own.contributions) == (call.neighbors, call.contributions)
+        if not same or own.person not in (None, call.person):
             return (
                 f"is drawn from with a bound for {self.protection.unit}, but the call protects "
                 f"{protection.unit}"

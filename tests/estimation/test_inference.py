@@ -68,10 +68,10 @@ def test_equation_noise_against_its_definition(columns):
     variance = rng.uniform(0.5, 3, size=(size, size))
     sd = np.zeros((size, size))
     per_cell = {}
-    for cell in triangle.cells:
+    for cell, entries in zip(triangle.cells, triangle.entries, strict=True):
         if cell != (-1, -1):
             per_cell[cell] = variance[cell]
-            for i, j in triangle.places(cell):
+            for i, j in entries:
                 sd[i, j] = sd[j, i] = variance[cell] ** 0.5
     noisy = NoisyGram(np.eye(size), sd, 1.0, 1.0, triangle, "gaussian")
     beta = rng.normal(size=size - 1)

@@ -57,7 +57,7 @@ def look_of(
     account = Account(Protection(neighbors, contributions, person), Budget(1, "1e-6"), rng)
     line = account.joint("looks", mechanism, account.budget, mu_squared=Fraction(size), rows=rows)
     account.charge(None, "a test")
-    return line.rest()
+    return line.part()
 
 
 def with_part(function: Any) -> Any:

@@ -92,11 +92,11 @@ def equation_noise(triangle, variance_of_cell, beta):
     size = len(beta) + 1
     extended = np.append(beta, -1.0)
     cov = np.zeros((size, size))
-    for cell in triangle.cells:
+    for cell, entries in zip(triangle.cells, triangle.entries, strict=True):
         if cell == (-1, -1):
             continue
         unit = np.zeros((size, size))
-        for i, j in triangle.places(cell):
+        for i, j in entries:
             unit[i, j] = unit[j, i] = 1.0
         slope = unit @ extended
         cov += variance_of_cell[cell] * np.outer(slope, slope)

@@ -177,15 +177,15 @@ def test_looks_take_shares_of_mu_squared_as_released_values_say():
         "looks", "adaptive gaussian", call.budget, mu_squared=Fraction(1, 4), by=("gaussian",)
     )
     call.charge(None, "a call")
-    first = line.look(Fraction(1, 16))
+    first = line.part(Fraction(1, 16))
     with pytest.raises(AccountError, match="less noise than was charged"):
         first.draw("gaussian", BOUND, fitted=Fraction(1, 15))
     first.draw("gaussian", BOUND, fitted=Fraction(1, 16))
-    with pytest.raises(AccountError, match="cannot give a look"):
-        line.look(Fraction(1, 4))
+    with pytest.raises(AccountError, match="cannot give a part of 1/4"):
+        line.part(Fraction(1, 4))
     with pytest.raises(AccountError, match="cannot give a part"):
         line.part(Budget("0.1"))
-    rest = line.rest()
+    rest = line.part()
     for fitted in (None, Budget(0), Budget("0.01")):  # the mu^2 has to be given
         with pytest.raises(AccountError, match="less noise than was charged"):
             rest.draw("gaussian", BOUND, fitted=fitted)
@@ -203,7 +203,7 @@ def test_a_pure_joint_line_gives_parts_that_add_up():
     line.part(Budget("0.15")).draw("matrix laplace", BOUND)
     with pytest.raises(AccountError, match=r"cannot give a part of eps=0\.9"):
         line.part(Budget("0.9"))
-    assert line.rest().draw("matrix laplace", BOUND) == Budget("0.85")
+    assert line.part().draw("matrix laplace", BOUND) == Budget("0.85")
     assert call.table().total == ONE
 
 
@@ -211,16 +211,18 @@ def test_a_release_cut_off_a_joint_line_has_its_own_line():
     call = account(Budget(1, "1e-6"))
     joint = call.joint("average", "discrete gaussian", call.budget)
     call.charge(None, "a call")
-    window = call.release(joint, "window", "permute-and-flip", Budget("0.3"))
+    window = joint.release("window", "permute-and-flip", Budget("0.3"))
     window.draw("permute-and-flip", BOUND)
-    assert joint.rest().draw("gaussian", BOUND) == Budget("0.7", "1e-6")
+    with pytest.raises(AccountError, match="cannot give a part"):
+        window.line.part(Budget("0.1"))
+    assert joint.part().draw("gaussian", BOUND) == Budget("0.7", "1e-6")
     assert [(line.step, line.eps) for line in call.table()] == [
         ("window", Fraction(3, 10)),
         ("average", Fraction(7, 10)),
     ]
     assert call.total == call.budget
     with pytest.raises(AccountError, match=r"has no eps=0\.1 left"):
-        call.release(joint, "another", "laplace", Budget("0.1"))
+        joint.release("another", "laplace", Budget("0.1"))
 
 
 def test_there_is_no_table_before_the_charge_and_no_copy():
@@ -319,6 +321,12 @@ def test_ways_are_opened_once_and_one_is_taken_once():
     alien = account(contributions=2)
     with pytest.raises(AccountError, match="protects as"):
         account().either(alien)
+
+
+def test_nothing_is_taken_from_what_the_ways_reserve():
+    call, *_ = ways()
+    with pytest.raises(AccountError, match="cannot give a part"):
+        call.lines[-1].part(HALF)
 
 
 def test_ways_that_cost_more_than_is_left_are_refused():

@@ -213,8 +213,8 @@ def opened(noise, protection=None, strength=None, rng=None, rows="all"):
     if noise.mechanism == "gaussian":
         line = account.joint("a look", "gaussian", account.budget, mu_squared=size, rows=rows)
         account.charge(None, "a test")
-        return line.rest()
-    part = account.joint("a look", "pure", Budget(size), by=PURE, rows=rows).rest()
+        return line.part()
+    part = account.joint("a look", "pure", Budget(size), by=PURE, rows=rows).part()
     account.charge(None, "a test")
     return part
 

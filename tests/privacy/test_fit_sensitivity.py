@@ -12,12 +12,12 @@ from scipy.optimize import minimize
 
 from dpreg.privacy.proofs import (
     CELL_UNITS,
+    SCORE_WEIGHTS,
     information_l2_squared,
     joint_l2_squared,
     located_l2_squared,
     located_weights,
     score_l2,
-    score_weight,
     trace_l1,
 )
 from dpreg.privacy.protection import Protection
@@ -169,14 +169,14 @@ def test_several_units_move_so_many_times_as_much_and_a_person_is_one(neighbors)
 
 def test_the_weights_leave_the_score_the_noise_it_would_have_alone():
     for middle in ("matrix", "trace"):
-        weight = score_weight(REPLACE, middle)
+        weight = SCORE_WEIGHTS["replace-one"][middle]
         assert joint_l2_squared(weight, middle, REPLACE) / weight == score_l2(REPLACE) ** 2
         # A lower weight would not, for what the middle then moves by itself.
         less = weight * Fraction(9, 10)
         if middle == "matrix":
             assert joint_l2_squared(less, middle, REPLACE) / less > score_l2(REPLACE) ** 2
     for middle, most in (("matrix", 1.12), ("trace", 1.04)):
-        weight = score_weight(ADD, middle)
+        weight = SCORE_WEIGHTS["add-remove"][middle]
         assert math.sqrt(joint_l2_squared(weight, middle, ADD) / weight) < most
 
 

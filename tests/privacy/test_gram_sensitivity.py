@@ -142,9 +142,9 @@ def test_layout_releases_each_distinct_cell_once():
     triangle = layout((0, 1, 2, 3), [(2, 3)])
     assert (2, 3) not in triangle.cells  # two levels of one factor never meet
     assert (0, 2) not in triangle.cells  # equals (2, 2)
-    assert triangle.places((2, 2)) == ((0, 2), (2, 2))
+    assert triangle.entries[triangle.cells.index((2, 2))] == ((0, 2), (2, 2))
     assert triangle.dimension == 4
-    filled = {place for cell in triangle.cells for place in triangle.places(cell)}
+    filled = {entry for entries in triangle.entries for entry in entries}
     assert filled == {(i, j) for i in range(5) for j in range(i, 5)} - {(2, 3)}
     assert layout((1, 2)).cells[0] == (-1, -1)
     assert layout(()).cells == ((-1, -1), (0, 0))
