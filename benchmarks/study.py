@@ -65,8 +65,8 @@ def _comparisons(mechanism: str) -> list[Comparison]:
         {**DEFAULTS, "formula": AREA.formula, "eps": 1, "mechanism": mechanism}
     )
     schema = Schema.from_any(AREA.schema)
-    preparation = prepare(request, schema, reader)
-    design = design_of(request, preparation.schema)
+    design = design_of(request, schema)
+    preparation = prepare(request, design, reader)
     space = space_of(request, design)
     rows = run.read_rows(request, design, reader)
     preparation.account.charge(None, "a benchmark")
@@ -79,7 +79,7 @@ def _comparisons(mechanism: str) -> list[Comparison]:
 
     def replications() -> None:
         for _ in range(REPLICATIONS):
-            fresh = prepare(request, schema, reader)
+            fresh = prepare(request, design, reader)
             fresh.account.charge(None, "a benchmark")
             run.select(fresh, tuning, space, rows.selecting)
 

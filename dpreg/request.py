@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import wraps
@@ -469,6 +469,11 @@ class SelectionRequest(FormulaRequest):
             )
         if self.penalty == "bic" and self.sigma2 is None:
             raise ArgumentError('penalty="bic" needs sigma2, a number or "private".')
+
+    def as_pcls(self) -> Self:
+        """Return what "auto" means where PCLS answers: its way of fitting nearest to the asked."""
+        nearest = {"auto": "split", "same": "split", "fresh": "share"}
+        return replace(self, method="pcls", fit=nearest.get(self.fit or "", self.fit))
 
     @property
     def papers(self) -> tuple[str, ...]:

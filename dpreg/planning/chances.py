@@ -242,24 +242,14 @@ class Paper:
     @classmethod
     def of(cls, facts: Facts, told: Stated, assumed: Rows, n: int, eps: float) -> Paper:
         """Settle a call."""
-        request, fit = facts.request, facts.request.fit
+        request = facts.request.as_pcls()
         mechanism = {"auto": "permute-and-flip"}.get(request.mechanism, request.mechanism)
-        fit = {"auto": "split", "same": "split", "fresh": "share"}.get(fit or "", fit)
-        rows = n / 2 if fit == "split" else float(n)
-        needed = {"count": request.needs_count, "fit": fit == "share"}
+        rows = n / 2 if request.fit == "split" else float(n)
+        needed = {"count": request.needs_count, "fit": request.fit == "share"}
         draw_eps = float(divided_eps(Fraction(eps), needed, {})["selection"])
         moved = score_range(request.rho, request.protection).width * score_grid(request.rho)
-        rate = draw_eps / float(moved)
-        phi, psi = charges(
-            request.penalty,
-            unit=request.clip**2,
-            rows=rows,
-            sigma2=request.known_sigma2,
-            units=len(told.units),
-            false_inclusions=request.false_inclusions,
-            rate=Fraction(rate),
-            mechanism=mechanism,
-        )
+        rate, known = draw_eps / float(moved), (rows, request.known_sigma2)
+        phi, psi = charges(request, known, len(told.units), Fraction(rate), mechanism)
         widths = np.array([len(unit) for unit in told.units], dtype=np.int64)
         columns, useless = np.split(widths, [len(told.names)])
         return cls(

@@ -75,6 +75,7 @@ import numpy as np
 from scipy.special import expit, gammaln
 
 from dpreg.arrays import Floats, Ints
+from dpreg.request import SelectionRequest
 
 
 @cache
@@ -230,39 +231,37 @@ _ORDER: Final = 12  # precision
 
 
 def charges(
-    penalty: Fraction | str,
-    *,
-    unit: Fraction,
-    rows: float | None,
-    sigma2: Fraction | None,
+    request: SelectionRequest,
+    known: tuple[float | None, Fraction | None],
     units: int,
-    false_inclusions: Fraction,
     rate: Fraction,
     mechanism: str,
 ) -> tuple[Fraction, Fraction]:
     """Return (phi, psi), what a column and a unit outside ``keep`` are charged.
 
+    A number is phi, as in the paper. "auto" is psi, the price of the privacy noise, and BIC's phi
+    as well where sigma2 is known; "bic" is the latter alone. In the units of n log Q, PCPL's, BIC's
+    phi is log n and needs no sigma2.
+
     Parameters
     ----------
-    penalty : Fraction, "auto" or "bic"
-        A number is phi, as in the paper. "auto" is psi, the price of the privacy noise, and BIC's
-        phi as well where sigma2 is known; "bic" is the latter alone.
-    unit : Fraction
-        What one unit of a score is worth in the units in which a number is given.
-    rows, sigma2 : number or None
-        For BIC's phi, sigma2 log n: public, or bought.
+    request : SelectionRequest
+    known : (number or None, Fraction or None)
+        n and sigma2 for BIC's phi, sigma2 log n: public, or bought.
     units : int
         Units outside ``keep``.
-    false_inclusions, rate, mechanism
+    rate, mechanism
         As for `useless_term_penalty`.
     """
-    if isinstance(penalty, Fraction):
-        return penalty / unit, Fraction(0)
+    (rows, sigma2), profile = known, request.method == "pcpl"
+    if isinstance(request.penalty, Fraction):
+        return request.penalty / (1 if profile else request.clip**2), Fraction(0)
     phi = psi = Fraction(0)
+    sigma2 = Fraction(1) if profile else sigma2
     if rows is not None and sigma2 is not None:
         phi = sigma2 * Fraction(float(flint.arb(max(rows, 1)).log()))
-    if penalty == "auto" and units:
-        psi = useless_term_penalty(units, false_inclusions, rate, mechanism)
+    if request.penalty == "auto" and units:
+        psi = useless_term_penalty(units, request.false_inclusions, rate, mechanism)
     return phi, psi
 
 

@@ -80,8 +80,8 @@ def _public_facts(
     """All that does not depend on cells, for one call; made once."""
     arguments = dict(changes)
     asked = SelectionRequest.of({**DEFAULTS, **arguments})
-    preparation = prepare(asked, SCHEMA, Reader(as_source(frame(np.zeros((rows, 3))))))
-    design = design_of(asked, preparation.schema)
+    design = design_of(asked, SCHEMA)
+    preparation = prepare(asked, design, Reader(as_source(frame(np.zeros((rows, 3))))))
     return asked, preparation, design, space_of(asked, design)
 
 
