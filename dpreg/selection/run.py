@@ -67,8 +67,6 @@ class Preparation:
     plan : DrawPlan
         Mechanism and eps of each draw, and what all of them cost.
     engine : str
-    account : Account
-        Every step's line is open, and nothing is charged yet.
     parts : mapping of str to Part
         What each step that the call needs draws from: those of `_LINES`, and "fit".
     draws : tuple of Part
@@ -78,7 +76,6 @@ class Preparation:
     request: SelectionRequest
     plan: DrawPlan
     engine: str
-    account: Account
     parts: Mapping[str, Part]
     draws: tuple[Part, ...]
 
@@ -96,7 +93,7 @@ def prepare(
     request: SelectionRequest,
     design: Design,
     reader: Reader,
-    account: Account | None = None,
+    account: Account,
     bounds: Sequence[str] = (),
 ) -> Preparation:
     """Check all that can be checked without a row, and plan every spend.
@@ -107,8 +104,8 @@ def prepare(
     design : Design
         With placeholders for the bounds that are bought.
     reader : Reader
-    account : Account, optional
-        Where the lines are opened; by default a new one for the whole call.
+    account : Account
+        Where the lines are opened; nothing is charged yet.
     bounds : names of columns
         Whose bounds are bought, by lines that are open already.
     """
@@ -122,7 +119,6 @@ def prepare(
         mechanism=request.mechanism,
         contributions=request.protection.contributions,
     )
-    account = request.account() if account is None else account
     selecting, fitting = (SELECTING, FITTING) if request.fit == "split" else (ALL_ROWS, ALL_ROWS)
     parts = {
         step: account.line(*line, costs[step], rows=selecting if step == "profile" else ALL_ROWS)
@@ -136,7 +132,6 @@ def prepare(
         request=request,
         plan=plan,
         engine=choose_engine(request.engine, space_of(request, design), plan.mechanism),
-        account=account,
         parts=parts,
         draws=draws,
     )

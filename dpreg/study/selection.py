@@ -185,7 +185,7 @@ def study_paper(
 ) -> SelectionStudy:
     """Compute the law of the drawn model for each request; `drawn` is for `Studied`."""
     first, design = requests[0], design_of(requests[0], known)
-    prepared = [run.prepare(one, design, reader) for one in requests]
+    prepared = [run.prepare(one, design, reader, one.account()) for one in requests]
     space = space_of(first, design)
     made = _listed_law if is_listed(requests, space) else _drawn_law
     moments = run.read_rows(first, design, reader).selecting

@@ -57,7 +57,7 @@ class _Mechanism:
         self.asked = SelectionRequest.of({**facts, "formula": neighbours.FORMULA, "eps": EPS})
         reader = Reader(as_source(neighbours.frame(rows)))
         design = design_of(self.asked, neighbours.SCHEMA)
-        self.ready: Preparation = prepare(self.asked, design, reader)
+        self.ready: Preparation = prepare(self.asked, design, reader, self.asked.account())
         self.bound = self.ready.parts["profile"].cost
         self.unit = relation, changed
         self.space: Space = space_of(self.asked, design)

@@ -29,7 +29,7 @@ def _chance_of_both(houses: dpreg.datasets.Dataset, eps: str, radius: Fraction) 
     asked = SelectionRequest.of({"formula": houses.formula, "eps": eps, **facts})
     reader = Reader(as_source(houses.data))
     design = design_of(asked, Schema.from_any(houses.schema))
-    ready = prepare(asked, design, reader)
+    ready = prepare(asked, design, reader, asked.account())
     space = space_of(asked, design)
     rows = run.read_rows(asked, design, reader)
     tuning = run.tune(ready, design, rows)
@@ -50,7 +50,7 @@ def _law_of_radius(houses: dpreg.datasets.Dataset, eps: Fraction) -> dict[Fracti
     asked = SelectionRequest.of({"formula": houses.formula, "eps": 1, **facts})
     reader = Reader(as_source(houses.data))
     design = design_of(asked, Schema.from_any(houses.schema))
-    prepare(asked, design, reader)
+    prepare(asked, design, reader, asked.account())
     blocks = run.read_rows(asked, design, reader, np.random.default_rng(3)).blocks
     assert len(blocks) == 200
     norms = block_norms(blocks, range(len(design.columns)), 1.0)

@@ -46,8 +46,8 @@ class Call:
         self.request = SelectionRequest.of(asked)
         self.reader = Reader(as_source(table()))
         self.design = design_of(self.request, SCHEMA)
-        self.preparation = prepare(self.request, self.design, self.reader)
-        self.account = self.preparation.account
+        self.account = self.request.account()
+        self.preparation = prepare(self.request, self.design, self.reader, self.account)
         self.account.charge(None, "a test")
         self.space = space_of(self.request, self.design)
 
