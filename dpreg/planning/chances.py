@@ -273,12 +273,11 @@ class Paper:
         open_ = np.flatnonzero(~(sure_in | sure_out))
         held = (np.arange(2 ** len(open_))[:, None] >> np.arange(len(open_))) & 1 == 1
         sizes, log_copies, score = self._useless_classes()
-        # Scores over (L, sets of effects x numbers of useless terms), least zero.
+        # Scores over (L, sets of effects x numbers of useless terms).
         s = -(gain[:, open_] @ held.T.astype(float))
         total = (s[:, :, None] + score).reshape(len(gain), -1)
-        total -= total.min(axis=1, keepdims=True)
-        copies = np.exp(np.tile(log_copies, len(held)))
-        law = np.array([copies * np.exp(log_law(one, copies, self.mechanism)) for one in total])
+        copies = np.tile(log_copies, len(held))
+        law = np.array([np.exp(log_law(one, copies, self.mechanism)) for one in total])
         chances = law.reshape(len(gain), len(held), len(sizes)).mean(axis=0)
         each = sure_in.astype(float)
         each[open_] = chances.sum(axis=1) @ held
