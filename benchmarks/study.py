@@ -65,11 +65,11 @@ def _comparisons(mechanism: str) -> list[Comparison]:
         {**DEFAULTS, "formula": AREA.formula, "eps": 1, "mechanism": mechanism}
     )
     schema = Schema.from_any(AREA.schema)
-    preparation = prepare(request, schema, reader)
-    design = design_of(request, preparation.schema)
+    design = design_of(request, schema)
+    preparation = prepare(request, design, reader, account := request.account())
     space = space_of(request, design)
     rows = run.read_rows(request, design, reader)
-    preparation.account.charge(None, "a benchmark")
+    account.charge(None, "a benchmark")
     tuning = run.tune(preparation, design, rows)
     problem = Problem(rows.selecting, tuning.rho)
     contest = run.contest_of(preparation, tuning, problem, rows.selecting)
@@ -79,8 +79,8 @@ def _comparisons(mechanism: str) -> list[Comparison]:
 
     def replications() -> None:
         for _ in range(REPLICATIONS):
-            fresh = prepare(request, schema, reader)
-            fresh.account.charge(None, "a benchmark")
+            fresh = prepare(request, design, reader, account := request.account())
+            account.charge(None, "a benchmark")
             run.select(fresh, tuning, space, rows.selecting)
 
     def bare_draws() -> None:

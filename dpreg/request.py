@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import wraps
@@ -278,21 +278,10 @@ says so.
 """
 
 
-def _radius(radius: object, clip: Fraction) -> Fraction | None:
-    if radius is None:
-        return clip
-    if isinstance(radius, str) and radius == "private":
-        return None
-    number = positive(radius, "radius")
-    if not Fraction(1, 2**64) <= number / clip <= 2**64:
-        raise ArgumentError("radius must lie between 2**-64 and 2**64 times clip.")
-    return number
-
-
-def _sigma2(sigma2: object, name: str) -> Fraction | str | None:
-    if sigma2 is None or (isinstance(sigma2, str) and sigma2 == "private"):
-        return sigma2
-    return positive(sigma2, name)
+def _bought_or(value: object, name: str) -> Fraction | str | None:
+    """Return None, "private" for what the budget buys, or a positive number."""
+    bought = isinstance(value, str) and value == "private"
+    return "private" if bought else optional(value, name, positive)
 
 
 def shares_of(
@@ -408,13 +397,13 @@ class SelectionRequest(FormulaRequest):
     clip: Fraction = checked(positive, Fraction(1))
     center: bool = checked(truth)
     penalty: Fraction | str = checked(penalty)
-    sigma2: Fraction | str | None = checked(_sigma2)
+    sigma2: Fraction | str | None = checked(_bought_or)
     false_inclusions: Fraction = checked(inclusions)
     shares: Mapping[str, Fraction] = checked(shares_of, SHARES, "selection")
     draws: int = checked(count)
     fit: str | None = checked(choice, ("auto", "same", "fresh", "split", "share", None))
     engine: str = checked(choice, ("auto", "enumerate", "tree"))
-    radius: Fraction | None
+    radius: Fraction | None = checked(_bought_or)
     radius_source: str
 
     @classmethod
@@ -422,10 +411,11 @@ class SelectionRequest(FormulaRequest):
         """Settle the radius by the clip, and the way of fitting by the method."""
         if call.get("noise") is not None:
             raise ArgumentError("noise: a selection takes the one with the least error itself.")
-        radius, sources = call["radius"], {None: "default", "private": "private"}
-        told["radius"] = _radius(radius, told["clip"])
-        source = radius if isinstance(radius, str | None) else ""
-        told["radius_source"] = sources.get(source, "given")
+        radius, clip = told["radius"], told["clip"]
+        told["radius_source"] = {None: "default", "private": "private"}.get(radius, "given")
+        told["radius"] = {None: clip, "private": None}.get(radius, radius)
+        if told["radius"] and not Fraction(1, 2**64) <= told["radius"] / clip <= 2**64:
+            raise ArgumentError("radius must lie between 2**-64 and 2**64 times clip.")
         if told["fit"] == "auto" != told["method"]:
             told["fit"] = "fresh" if told["method"] == "adaptive" else "split"
         return told
@@ -469,6 +459,11 @@ class SelectionRequest(FormulaRequest):
             )
         if self.penalty == "bic" and self.sigma2 is None:
             raise ArgumentError('penalty="bic" needs sigma2, a number or "private".')
+
+    def as_pcls(self) -> Self:
+        """Return what "auto" means where PCLS answers: its way of fitting nearest to the asked."""
+        nearest = {"auto": "split", "same": "split", "fresh": "share"}
+        return replace(self, method="pcls", fit=nearest.get(self.fit or "", self.fit))
 
     @property
     def papers(self) -> tuple[str, ...]:

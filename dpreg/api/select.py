@@ -52,7 +52,6 @@ from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import GLMSelectionResults, SelectionResults
 from dpreg.schema import Schema
 from dpreg.selection import run
-from dpreg.selection.run import prepare
 from dpreg.selection.space import Space, design_of, space_of
 from dpreg.sources.reader import Reader, showing
 
@@ -73,10 +72,12 @@ def _select(call: Arguments) -> Any:
     shown = showing(call["progress"])
     if request.method in ("pcls", "pcpl"):
         context = Context.of(request, opened, request.formula, partial(design_of, request))
-        return answered("dp_select", (ByPaper.of(request, context, shown),), ledger)
+        paper = ByPaper(context=context, request=request, shown=shown, asked=request.fit)
+        return answered("dp_select", (paper,), ledger)
     share = Fraction(0) if request.protection.n_is_public else SHARES["count"]
     looks = ByLooks.of(request, opened, counted=share)
-    paper = ByPaper.of(request, looks.context, shown)
+    pcls, context = request.as_pcls(), looks.context
+    paper = ByPaper(context=context, request=pcls, shown=shown, asked=request.fit)
     return answered("dp_select", (looks, paper), ledger, share)
 
 
@@ -215,21 +216,11 @@ class ByPaper(Way):
     shown: bool
     asked: str | None
 
-    @classmethod
-    def of(cls, request: SelectionRequest, context: Context, shown: bool) -> ByPaper:
-        """Settle a selection; "auto" means PCLS and its way of fitting nearest to the asked."""
-        asked = request.fit
-        if request.method == "auto":
-            nearest = {"auto": "split", "same": "split", "fresh": "share"}
-            fit = nearest.get(asked, asked) if asked else None
-            request = replace(request, method="pcls", fit=fit)
-        return cls(context=context, request=request, shown=shown, asked=asked)
-
     def open(self, account: Account) -> Opened:
         """Refuse what cannot be done, and open the lines."""
-        request = replace(self.request, budget=account.budget)
-        prepared = prepare(request, self.context.schema, self.context.reader, account)
-        return prepared.bounds, prepared
+        context, request = self.context, replace(self.request, budget=account.budget)
+        bounds = context.bounds(account)
+        return bounds, run.prepare(request, context.trial, context.reader, account, tuple(bounds))
 
     def answer(self, opened: Opened, account: Account, notes: tuple[str, ...]) -> SelectionResults:
         """Read the rows, draw models, and fit the one that is drawn most often."""

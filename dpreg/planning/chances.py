@@ -242,24 +242,14 @@ class Paper:
     @classmethod
     def of(cls, facts: Facts, told: Stated, assumed: Rows, n: int, eps: float) -> Paper:
         """Settle a call."""
-        request, fit = facts.request, facts.request.fit
+        request = facts.request.as_pcls()
         mechanism = {"auto": "permute-and-flip"}.get(request.mechanism, request.mechanism)
-        fit = {"auto": "split", "same": "split", "fresh": "share"}.get(fit or "", fit)
-        rows = n / 2 if fit == "split" else float(n)
-        needed = {"count": request.needs_count, "fit": fit == "share"}
+        rows = n / 2 if request.fit == "split" else float(n)
+        needed = {"count": request.needs_count, "fit": request.fit == "share"}
         draw_eps = float(divided_eps(Fraction(eps), needed, {})["selection"])
         moved = score_range(request.rho, request.protection).width * score_grid(request.rho)
-        rate = draw_eps / float(moved)
-        phi, psi = charges(
-            request.penalty,
-            unit=request.clip**2,
-            rows=rows,
-            sigma2=request.known_sigma2,
-            units=len(told.units),
-            false_inclusions=request.false_inclusions,
-            rate=Fraction(rate),
-            mechanism=mechanism,
-        )
+        rate, known = draw_eps / float(moved), (rows, request.known_sigma2)
+        phi, psi = charges(request, known, len(told.units), Fraction(rate), mechanism)
         widths = np.array([len(unit) for unit in told.units], dtype=np.int64)
         columns, useless = np.split(widths, [len(told.names)])
         return cls(
@@ -283,12 +273,11 @@ class Paper:
         open_ = np.flatnonzero(~(sure_in | sure_out))
         held = (np.arange(2 ** len(open_))[:, None] >> np.arange(len(open_))) & 1 == 1
         sizes, log_copies, score = self._useless_classes()
-        # Scores over (L, sets of effects x numbers of useless terms), least zero.
+        # Scores over (L, sets of effects x numbers of useless terms).
         s = -(gain[:, open_] @ held.T.astype(float))
         total = (s[:, :, None] + score).reshape(len(gain), -1)
-        total -= total.min(axis=1, keepdims=True)
-        copies = np.exp(np.tile(log_copies, len(held)))
-        law = np.array([copies * np.exp(log_law(one, copies, self.mechanism)) for one in total])
+        copies = np.tile(log_copies, len(held))
+        law = np.array([np.exp(log_law(one, copies, self.mechanism)) for one in total])
         chances = law.reshape(len(gain), len(held), len(sizes)).mean(axis=0)
         each = sure_in.astype(float)
         each[open_] = chances.sum(axis=1) @ held

@@ -38,18 +38,14 @@ Setting
 -------
 q useless units, true terms so strong that they are always in. A model with s useless units then
 scores psi s above the best, and there are C(q, s) of them. With x = t psi, t the mechanism's rate
-per score unit, models of s units have the value s x - E (permute-and-flip, E exponential), s x - G
-(exponential, G Gumbel) or s x + Z (Laplace), and the least value wins. Let H be the probability
-that the noise part of a value lies above y, h its density. The expected number of useless units is
-
-    U(x) = int sum_s s C(q, s) h(v - s x) / H(v - s x) exp(sum_s C(q, s) log H(v - s x)) dv.
+per score unit, the law of such classes (`log_law`) gives the expected number of useless units U(x).
 
 - exponential: the q units enter as independent coins of odds exp(-x), so U(x) = q / (1 + exp(x)).
   psi = log(q / alpha) / t makes it alpha / (1 + alpha / q), a little below alpha.
-- permute-and-flip: H(y) = 1 - exp(y) for y < 0, else 0. One useless unit beats none with
-  probability exp(-x) / 2, whence the first approximation x = log(q / (2 alpha)).
-- Laplace: H(y) = exp(-y) / 2 for y > 0, else 1 - exp(y) / 2. One useless unit beats none with
-  probability (2 + x) exp(-x) / 4, whence q (2 + x) exp(-x) = 4 alpha as a first approximation.
+- permute-and-flip: one useless unit beats none with probability exp(-x) / 2, whence the first
+  approximation x = log(q / (2 alpha)).
+- Laplace: one useless unit beats none with probability (2 + x) exp(-x) / 4, whence
+  q (2 + x) exp(-x) = 4 alpha as a first approximation.
 
 The first approximations sum over single units. For permute-and-flip they leave out the pairs and
 triples (U is 1.13 alpha at alpha = 0.1, 1.4 alpha at 0.3), for Laplace that q rivals compete with
@@ -68,13 +64,13 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cache, lru_cache
-from typing import Final
 
 import flint
 import numpy as np
 from scipy.special import expit, gammaln
 
 from dpreg.arrays import Floats, Ints
+from dpreg.request import SelectionRequest
 
 
 @cache
@@ -92,6 +88,7 @@ def panels(edges: Sequence[float] | Floats, order: int) -> tuple[Floats, Floats]
 
 
 _DEEPEST = 700.0  # exp(-700) is the smallest probability that is not taken for zero
+_MOST_COPIES = 600.0  # precision: the logarithm of the most copies that are counted one by one
 _BLOCK = 1 << 21  # elements of a work matrix held at once
 
 
@@ -111,7 +108,7 @@ def _permute_and_flip(s: Floats, copies: Floats) -> Floats:
     p = np.exp(-s)
     total = float(copies @ p)
     edges = [0.0]
-    while edges[-1] < 1.0:
+    while edges[-1] < 1.0 and edges[-1] * total < 2 * _DEEPEST:
         wider = max(edges[-1] * 4, 1.0 / max(total, 1.0))
         edges.append(wider if wider < 0.5 else 1.0)  # no sliver at 1, where nodes would round to 1
     u, weights = panels(edges, 48)  # precision
@@ -142,11 +139,12 @@ def _laplace_panels(s: Floats, copies: Floats) -> Iterator[tuple[Floats, Floats]
     low = -45.0 - math.ceil(max(math.log(float(copies @ np.exp(-s))), 0.0))  # precision
     edges = np.arange(low, far, 1.0)
     edges = np.unique(np.concatenate([edges, kinks, [far]]))
-    for first in range(0, len(edges) - 1, 32):
-        cut = edges[first : first + 33]
-        pairs = list(itertools.pairwise(cut))
-        rules = [panels(pair, 12 if np.diff(pair) > 0.2 else 6) for pair in pairs]  # precision
-        yield np.concatenate([x for x, _ in rules]), np.concatenate([w for _, w in rules])
+    wide = np.diff(edges) > 0.2  # precision
+    turns = np.flatnonzero(wide[1:] != wide[:-1]) + 1
+    for start, stop in itertools.pairwise((0, *turns, len(wide))):
+        for first in range(start, stop, 32):
+            order = 12 if wide[start] else 6  # precision
+            yield panels(edges[first : min(first + 32, stop) + 1], order)
 
 
 def _laplace(s: Floats, copies: Floats) -> Floats:
@@ -163,10 +161,10 @@ def _laplace(s: Floats, copies: Floats) -> Floats:
         log_keep = np.zeros_like(x)
         if passed:
             log_keep = passed_copies[passed - 1] * (log_half - x) + passed_sum[passed - 1]
-        if passed and log_keep[0] < -2 * _DEEPEST:
-            break
         for part in _blocks(len(s) - passed, len(x), passed):
             log_keep = log_keep + copies[part] @ _log_survival(x - s[part, None])
+        if log_keep[0] < -2 * _DEEPEST:
+            break
         log_p[:passed] = np.logaddexp(log_p[:passed], _log_sum(log_keep, weights))
         for part in _blocks(len(s) - passed, len(x), passed):
             gap = x - s[part, None]
@@ -207,15 +205,23 @@ def log_probabilities(scores: Ints, t: Fraction, mechanism: str) -> Floats:
     """
     values, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
     gaps = values - values[0]  # exact in int64, as scores are far below 2**62
-    law = log_law(gaps.astype(np.float64) * float(t), counts.astype(np.float64), mechanism)
-    return np.asarray(law[inverse])
+    log_copies = np.log(counts)
+    law = log_law(gaps.astype(np.float64) * float(t), log_copies, mechanism)
+    return np.asarray((law - log_copies)[inverse])
 
 
-def log_law(s: Floats, copies: Floats, mechanism: str) -> Floats:
-    """Log probability of one model of each class of equal ones; `s` is t d, the least of it 0."""
-    log_p, order = np.full(len(s), -np.inf), np.argsort(s)
+def log_law(s: Floats, log_copies: Floats, mechanism: str) -> Floats:
+    """Log probability of each class of equal models; `s` is t S of one of them.
+
+    More than exp(600) of them win at values so far down that -log H(y) is exp(y) there, but for a
+    factor: exp(600) models, each better by the rest of the logarithm, win as often.
+    """
+    copies = np.minimum(log_copies, _MOST_COPIES)
+    s = s - (log_copies - copies)
+    s, order = s - s.min(), np.argsort(s)
     near = order[s[order] <= _DEEPEST]
-    log_p[near] = _LAWS[mechanism](s[near], copies[near])
+    log_p = np.full(len(s), -np.inf)
+    log_p[near] = copies[near] + _LAWS[mechanism](s[near], np.exp(copies[near]))
     return log_p
 
 
@@ -224,45 +230,38 @@ def selection_probabilities(scores: Ints, t: Fraction, mechanism: str) -> Floats
     return np.exp(log_probabilities(scores, t, mechanism))
 
 
-_REACH: Final = 45.0  # precision: below the winner's likely values; exp(-45) is negligible
-_FEW: Final = 6.0  # precision: exp(-exp(6) / 2) is negligible beside any alpha
-_ORDER: Final = 12  # precision
-
-
 def charges(
-    penalty: Fraction | str,
-    *,
-    unit: Fraction,
-    rows: float | None,
-    sigma2: Fraction | None,
+    request: SelectionRequest,
+    known: tuple[float | None, Fraction | None],
     units: int,
-    false_inclusions: Fraction,
     rate: Fraction,
     mechanism: str,
 ) -> tuple[Fraction, Fraction]:
     """Return (phi, psi), what a column and a unit outside ``keep`` are charged.
 
+    A number is phi, as in the paper. "auto" is psi, the price of the privacy noise, and BIC's phi
+    as well where sigma2 is known; "bic" is the latter alone. In the units of n log Q, PCPL's, BIC's
+    phi is log n and needs no sigma2.
+
     Parameters
     ----------
-    penalty : Fraction, "auto" or "bic"
-        A number is phi, as in the paper. "auto" is psi, the price of the privacy noise, and BIC's
-        phi as well where sigma2 is known; "bic" is the latter alone.
-    unit : Fraction
-        What one unit of a score is worth in the units in which a number is given.
-    rows, sigma2 : number or None
-        For BIC's phi, sigma2 log n: public, or bought.
+    request : SelectionRequest
+    known : (number or None, Fraction or None)
+        n and sigma2 for BIC's phi, sigma2 log n: public, or bought.
     units : int
         Units outside ``keep``.
-    false_inclusions, rate, mechanism
+    rate, mechanism
         As for `useless_term_penalty`.
     """
-    if isinstance(penalty, Fraction):
-        return penalty / unit, Fraction(0)
+    (rows, sigma2), profile = known, request.method == "pcpl"
+    if isinstance(request.penalty, Fraction):
+        return request.penalty / (1 if profile else request.clip**2), Fraction(0)
     phi = psi = Fraction(0)
+    sigma2 = Fraction(1) if profile else sigma2
     if rows is not None and sigma2 is not None:
         phi = sigma2 * Fraction(float(flint.arb(max(rows, 1)).log()))
-    if penalty == "auto" and units:
-        psi = useless_term_penalty(units, false_inclusions, rate, mechanism)
+    if request.penalty == "auto" and units:
+        psi = useless_term_penalty(units, request.false_inclusions, rate, mechanism)
     return phi, psi
 
 
@@ -323,63 +322,10 @@ def expected_useless_units(x: float, units: int, mechanism: str) -> float:
         q.
     mechanism : {"permute-and-flip", "exponential", "laplace"}
     """
-    if mechanism == "exponential":
-        return units * float(expit(-x))
-    sizes = _sizes(x, units)
-    log_count = gammaln(units + 1) - gammaln(sizes + 1) - gammaln(units - sizes + 1)
-    v, weights = _nodes(x, units, mechanism)
-    y = v - x * sizes[:, None]
-    log_above = -np.exp(_log_loss(y, mechanism))
-    with np.errstate(over="ignore"):  # where a better model is certain
-        log_none_lower = -np.exp(log_count[:, None] + _log_loss(y, mechanism)).sum(axis=0)
-    log_odds = log_count[:, None] + _log_density(y, mechanism) - log_above
-    return float(sizes @ np.exp(log_odds + log_none_lower) @ weights)
-
-
-def _sizes(x: float, units: int) -> Ints:
-    """Return the sizes of models that have a chance: near a binomial's mean.
-
-    Chernoff: it lies further off than that with a chance below exp(-70).
-    """
+    # A binomial's size lies further off its mean than this with a chance below exp(-70) (Chernoff).
     mean = units * float(expit(-x))
     reach = 12 * math.sqrt(mean) + 40  # precision
-    return np.arange(max(0, math.floor(mean - reach)), min(units, math.ceil(mean + reach)) + 1)
-
-
-def _nodes(x: float, units: int, mechanism: str) -> tuple[Floats, Floats]:
-    """Return nodes and weights over the winner's value, panels ending at the first kinks.
-
-    Let Z = (1 + exp(-x))^q, the sum of exp(-s x) over all models. Some model's value lies below v
-    with a chance of at most Z exp(v); for v <= 0 none does with a chance of at most
-    exp(-Z exp(v) / 2), as log H(y) <= -exp(y) / 2 there. So the winner's value is near -log Z, or,
-    where Z is small, anywhere up to 0 or, with Laplace noise, a few units beyond x.
-    """
-    middle = -units * math.log1p(math.exp(-x))
-    low = middle - _REACH
-    if middle < -_FEW:
-        high = middle + _FEW
-    else:
-        high = 0.0 if mechanism == "permute-and-flip" else x + _REACH
-    kinks = x * np.arange(60) if x > 0.02 else np.zeros(1)  # precision
-    edges = np.unique(np.concatenate([np.linspace(low, high, 1 + math.ceil(high - low)), kinks]))
-    edges = edges[edges <= high]
-    return panels(edges, _ORDER)
-
-
-def _log_density(y: Floats, mechanism: str) -> Floats:
-    """Return log h(y), h the density of a value's noise part (y < 0 for permute-and-flip)."""
-    return y if mechanism == "permute-and-flip" else -math.log(2) - np.abs(y)
-
-
-def _log_loss(y: Floats, mechanism: str) -> Floats:
-    """Return log(-log H(y)), H the chance that a value's noise part lies above y.
-
-    Far down, 1 - H is below float64's resolution at 1, and yet counts times the number of models:
-    -log(1 - u) is u there, to a part of u / 2.
-    """
-    log_u = y if mechanism == "permute-and-flip" else np.minimum(y, 0.0) - math.log(2)
-    loss = -np.log1p(-np.exp(log_u))
-    if mechanism == "laplace":
-        loss = np.where(y > 0, math.log(2) + y, loss)
-    near = log_u > -37  # precision
-    return np.where(near, np.log(np.where(near, loss, 1.0)), log_u)
+    least, most = max(0, math.floor(mean - reach)), min(units, math.ceil(mean + reach))
+    sizes = np.arange(least, most + 1, dtype=np.float64)
+    log_count = gammaln(units + 1) - gammaln(sizes + 1) - gammaln(units - sizes + 1)
+    return float(sizes @ np.exp(log_law(x * sizes, log_count, mechanism)))

@@ -10,16 +10,16 @@ All input errors are raised here, from public facts, so that bad input costs not
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial, reduce
+from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Final
 
 from dpreg.errors import ArgumentError
-from dpreg.formula.bounds import check_table, open_bounds, with_stand_ins
-from dpreg.formula.design import Design, undeclared
+from dpreg.formula.bounds import check_table
+from dpreg.formula.design import Design
 from dpreg.moments import Moments, read_moments
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import ALL_ROWS, FITTING, SELECTING, Budget
@@ -28,7 +28,6 @@ from dpreg.privacy.mechanisms.choice import effective_t
 from dpreg.privacy.mechanisms.coins import Coins
 from dpreg.privacy.proofs import score_range
 from dpreg.request import SHARES, SelectionRequest
-from dpreg.schema import Schema
 from dpreg.selection.contest import (
     LARGEST_RANGE,
     LARGEST_SCORE,
@@ -51,7 +50,7 @@ from dpreg.selection.draws import (
 )
 from dpreg.selection.probabilities import charges
 from dpreg.selection.scoring.problem import Problem
-from dpreg.selection.space import Space, design_of, space_of
+from dpreg.selection.space import Space, space_of
 from dpreg.sources.reader import Reader
 
 if TYPE_CHECKING:
@@ -65,30 +64,18 @@ class Preparation:
     Attributes
     ----------
     request : SelectionRequest
-    schema : Schema
-        As declared; the columns of `unbounded` are missing from it.
-    unbounded : tuple of str
-        Columns, read as numbers, whose bounds are bought.
     plan : DrawPlan
         Mechanism and eps of each draw, and what all of them cost.
     engine : str
-    account : Account
-        Every step's line is open, and nothing is charged yet.
-    bounds : mapping of str to Part
-        What the bounds of each column are drawn from.
     parts : mapping of str to Part
-        What each other step that the call needs draws from: those of `_LINES`, and "fit".
+        What each step that the call needs draws from: those of `_LINES`, and "fit".
     draws : tuple of Part
         One for each draw.
     """
 
     request: SelectionRequest
-    schema: Schema
-    unbounded: tuple[str, ...]
     plan: DrawPlan
     engine: str
-    account: Account
-    bounds: Mapping[str, Part]
     parts: Mapping[str, Part]
     draws: tuple[Part, ...]
 
@@ -103,19 +90,28 @@ _LINES: Final = {
 
 
 def prepare(
-    request: SelectionRequest, schema: Schema, reader: Reader, account: Account | None = None
+    request: SelectionRequest,
+    design: Design,
+    reader: Reader,
+    account: Account,
+    bounds: Sequence[str] = (),
 ) -> Preparation:
     """Check all that can be checked without a row, and plan every spend.
 
-    Its lines are opened in `account`; by default in a new one for the whole call.
+    Parameters
+    ----------
+    request : SelectionRequest
+    design : Design
+        With placeholders for the bounds that are bought.
+    reader : Reader
+    account : Account
+        Where the lines are opened; nothing is charged yet.
+    bounds : names of columns
+        Whose bounds are bought, by lines that are open already.
     """
-    source = reader.source
-    unbounded = undeclared(request.formula, schema, source)
-    design = with_stand_ins(partial(design_of, request), schema, unbounded)
-    counted = request.protection.n_is_public and (request.radius is None or bool(unbounded))
-    check_table(reader, design.types, unbounded, counted=counted)
-    space = space_of(request, design)
-    costs = _costs(request, unbounded)
+    counted = request.protection.n_is_public and (request.radius is None or bool(bounds))
+    check_table(reader, design.types, bounds, counted=counted)
+    costs = _costs(request, bool(bounds))
     _check_eps(request, costs["selection"].eps / request.draws)
     plan = plan_draws(
         request.draws,
@@ -123,10 +119,7 @@ def prepare(
         mechanism=request.mechanism,
         contributions=request.protection.contributions,
     )
-    account = request.account() if account is None else account
     selecting, fitting = (SELECTING, FITTING) if request.fit == "split" else (ALL_ROWS, ALL_ROWS)
-    bought = costs["bounds"].eps if unbounded else Fraction(0)
-    bounds = open_bounds(account, unbounded, bought / request.budget.eps)
     parts = {
         step: account.line(*line, costs[step], rows=selecting if step == "profile" else ALL_ROWS)
         for step, line in _LINES.items()
@@ -137,12 +130,8 @@ def prepare(
         parts["fit"] = account.line("coefficients", "gram release", costs["fit"], rows=fitting)
     return Preparation(
         request=request,
-        schema=schema,
-        unbounded=unbounded,
         plan=plan,
-        engine=choose_engine(request.engine, space, plan.mechanism),
-        account=account,
-        bounds=bounds,
+        engine=choose_engine(request.engine, space_of(request, design), plan.mechanism),
         parts=parts,
         draws=draws,
     )
@@ -165,7 +154,7 @@ def _check_eps(request: SelectionRequest, eps: Fraction) -> None:
             )
 
 
-def _costs(request: SelectionRequest, unbounded: tuple[str, ...]) -> dict[str, Budget]:
+def _costs(request: SelectionRequest, bounds: bool) -> dict[str, Budget]:
     """Divide the budget among the steps that this request needs; "selection" is the draws.
 
     Halves of the rows are read by one release each. Where all rows of a person lie in one half
@@ -174,7 +163,7 @@ def _costs(request: SelectionRequest, unbounded: tuple[str, ...]) -> dict[str, B
     """
     profile, delta = request.method == "pcpl", request.budget.delta
     needed = {
-        "bounds": bool(unbounded),
+        "bounds": bounds,
         "radius": request.radius is None,
         "sigma2": request.sigma2 == "private",
         "count": request.needs_count,
@@ -347,22 +336,12 @@ def penalties(
 ) -> tuple[Fraction, Fraction]:
     """Return (phi, psi), what a column and a unit outside ``keep`` are charged.
 
-    In squared stored units; for PCPL in units of n log Q, in which BIC's phi is log n and needs no
-    sigma2.
+    In squared stored units; for PCPL in units of n log Q.
     """
-    request, plan = prepared.request, prepared.plan
-    profile = request.method == "pcpl"
-    rate = effective_t(plan.eps_each, contest.score_range.width, plan.mechanism)
-    return charges(
-        request.penalty,
-        unit=Fraction(1) if profile else request.clip**2,
-        rows=tuning.rows,
-        sigma2=Fraction(1) if profile else tuning.sigma2,
-        units=len(space.units),
-        false_inclusions=request.false_inclusions,
-        rate=rate / contest.grid,
-        mechanism=plan.mechanism,
-    )
+    plan = prepared.plan
+    rate = effective_t(plan.eps_each, contest.score_range.width, plan.mechanism) / contest.grid
+    known = tuning.rows, tuning.sigma2
+    return charges(prepared.request, known, len(space.units), rate, plan.mechanism)
 
 
 def select(

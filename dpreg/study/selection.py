@@ -184,8 +184,8 @@ def study_paper(
     requests: Sequence[SelectionRequest], reader: Reader, known: Schema, **drawn: Any
 ) -> SelectionStudy:
     """Compute the law of the drawn model for each request; `drawn` is for `Studied`."""
-    prepared, first = [run.prepare(one, known, reader) for one in requests], requests[0]
-    design = design_of(first, known)
+    first, design = requests[0], design_of(requests[0], known)
+    prepared = [run.prepare(one, design, reader, one.account()) for one in requests]
     space = space_of(first, design)
     made = _listed_law if is_listed(requests, space) else _drawn_law
     moments = run.read_rows(first, design, reader).selecting

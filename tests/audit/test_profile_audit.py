@@ -56,10 +56,10 @@ class _Mechanism:
         }
         self.asked = SelectionRequest.of({**facts, "formula": neighbours.FORMULA, "eps": EPS})
         reader = Reader(as_source(neighbours.frame(rows)))
-        self.ready: Preparation = prepare(self.asked, neighbours.SCHEMA, reader)
+        design = design_of(self.asked, neighbours.SCHEMA)
+        self.ready: Preparation = prepare(self.asked, design, reader, self.asked.account())
         self.bound = self.ready.parts["profile"].cost
         self.unit = relation, changed
-        design = design_of(self.asked, self.ready.schema)
         self.space: Space = space_of(self.asked, design)
         read = run.read_rows(self.asked, design, reader)
         self.moments: Moments = read.selecting

@@ -50,6 +50,8 @@ def settled(value: Any) -> Any:
         return {key: settled(value[key]) for key in sorted(value)}
     if isinstance(value, float):
         return f"{value:.10g}"
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        return f"{float(value):.10g}"
     if not isinstance(value, list):
         return value
     try:

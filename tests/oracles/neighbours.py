@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from dpreg.formula.design import Design
+from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.mechanisms.choice import effective_t
 from dpreg.request import SelectionRequest
@@ -76,24 +77,25 @@ def frame(rows: np.ndarray) -> pd.DataFrame:
 @functools.cache
 def _public_facts(
     changes: tuple[tuple[str, object], ...], rows: int
-) -> tuple[SelectionRequest, Preparation, Design, Space]:
+) -> tuple[SelectionRequest, Preparation, Account, Design, Space]:
     """All that does not depend on cells, for one call; made once."""
     arguments = dict(changes)
     asked = SelectionRequest.of({**DEFAULTS, **arguments})
-    preparation = prepare(asked, SCHEMA, Reader(as_source(frame(np.zeros((rows, 3))))))
-    design = design_of(asked, preparation.schema)
-    return asked, preparation, design, space_of(asked, design)
+    design = design_of(asked, SCHEMA)
+    account, reader = asked.account(), Reader(as_source(frame(np.zeros((rows, 3)))))
+    preparation = prepare(asked, design, reader, account)
+    return asked, preparation, account, design, space_of(asked, design)
 
 
 def scored(rows: np.ndarray, formula: str = FORMULA, eps: object = 1, **changes: object) -> Scored:
     """Run dpreg's own stages on a table of columns a, b, y, up to the draw."""
     reader = Reader(as_source(frame(rows)))
     call = tuple(sorted({"formula": formula, "eps": eps, **changes}.items()))
-    asked, preparation, design, space = _public_facts(call, len(rows))
-    if preparation.account.total != Budget(preparation.plan.cost.eps):  # parts are drawn from once
-        asked, preparation, design, space = _public_facts.__wrapped__(call, len(rows))
-    if not preparation.account.charged:
-        preparation.account.charge(None, "a test")
+    asked, preparation, account, design, space = _public_facts(call, len(rows))
+    if account.total != Budget(preparation.plan.cost.eps):  # parts are drawn from once
+        asked, preparation, account, design, space = _public_facts.__wrapped__(call, len(rows))
+    if not account.charged:
+        account.charge(None, "a test")
     read = run.read_rows(asked, design, reader)
     tuning = run.tune(preparation, design, read)
     problem = Problem(read.selecting, tuning.rho)

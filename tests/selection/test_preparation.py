@@ -1,15 +1,18 @@
 """Who pays for what, and what is refused, before a row is read."""
 
 from fractions import Fraction
+from functools import partial
 
 import pandas as pd
 import pytest
 from oracles.neighbours import DEFAULTS
 
+from dpreg.api.context import Context
+from dpreg.api.select import ByPaper
 from dpreg.errors import ArgumentError, SchemaError
 from dpreg.request import SelectionRequest
 from dpreg.schema import Schema
-from dpreg.selection.run import prepare
+from dpreg.selection.space import design_of
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader
 
@@ -24,17 +27,25 @@ PLAIN = {
 EMPTY = pd.DataFrame({name: pd.Series(dtype=float) for name in "aby"})
 
 
-def prepared(schema=SCHEMA, **changes):
-    asked = {**DEFAULTS, **PLAIN, **changes}
-    request = SelectionRequest.of(asked)
-    return prepare(request, Schema.from_any(schema), Reader(as_source(EMPTY)))
+def opened(schema=SCHEMA, **changes):
+    """The lines of the bounds, the preparation, and the account."""
+    request = SelectionRequest.of({**DEFAULTS, **PLAIN, **changes})
+    known = Reader(as_source(EMPTY)), Schema.from_any(schema)
+    context = Context.of(request, known, request.formula, partial(design_of, request))
+    way = ByPaper(context=context, request=request, shown=False, asked=request.fit)
+    account = request.account()
+    return *way.open(account), account
 
 
-def costs(preparation):
+def prepared(**changes):
+    return opened(**changes)[1]
+
+
+def costs(preparation, bounds=()):
     """Step, eps, delta and rows of each part that was opened."""
     parts = dict(preparation.parts)
     last = [parts.pop("fit")] if "fit" in parts else []
-    listed = [*preparation.bounds.values(), *parts.values(), *preparation.draws, *last]
+    listed = [*bounds, *parts.values(), *preparation.draws, *last]
     return [(one.line.step, one.cost.eps, one.cost.delta, one.line.rows) for one in listed]
 
 
@@ -73,18 +84,18 @@ def test_the_bound_on_residuals_is_a_part_of_what_is_left_to_select_with():
     [("split", 1, "1e-6"), ("split", 2, "0.5e-6"), ("share", 1, "0.5e-6")],
 )
 def test_halves_share_delta_where_a_person_may_be_in_both(fit, contributions, each):
-    plan = prepared(
+    _, plan, account = opened(
         fit=fit, contributions=contributions, draws=40, mechanism="exponential", delta="1e-6", eps=8
     )
     assert plan.parts["fit"].cost.delta == Fraction(each)
     assert 0 < plan.plan.cost.delta <= Fraction(each)
-    assert plan.account.total.delta <= Fraction("1e-6")
+    assert account.total.delta <= Fraction("1e-6")
 
 
 def test_bounds_share_their_share():
-    with_bounds = prepared(schema={"a": (-1, 1)}, fit=None)
-    assert with_bounds.unbounded == ("y", "b")
-    assert costs(with_bounds) == [
+    bounds, preparation, _ = opened(schema={"a": (-1, 1)}, fit=None)
+    assert tuple(bounds) == ("y", "b")
+    assert costs(preparation, bounds.values()) == [
         ("bounds of y", Fraction(1, 20), 0, "all"),
         ("bounds of b", Fraction(1, 20), 0, "all"),
         ("selection", Fraction(9, 10), 0, "all"),
@@ -121,5 +132,5 @@ def test_public_estimates_add_up_to_the_call():
         {"fit": "split", "method": "pcpl", "delta": "1e-6", "radius": "private"},
         {"fit": None, "draws": 7},
     ):
-        assert prepared(**asked).account.total.eps == 1
-    assert prepared(fit=None, schema={"a": (-1, 1)}).account.total.eps == 1
+        assert opened(**asked)[2].total.eps == 1
+    assert opened(fit=None, schema={"a": (-1, 1)})[2].total.eps == 1

@@ -28,8 +28,8 @@ def _chance_of_both(houses: dpreg.datasets.Dataset, eps: str, radius: Fraction) 
     facts = {**DEFAULTS, "keep": ("Intercept",), "penalty": "auto", "radius": radius}
     asked = SelectionRequest.of({"formula": houses.formula, "eps": eps, **facts})
     reader = Reader(as_source(houses.data))
-    ready = prepare(asked, Schema.from_any(houses.schema), reader)
-    design = design_of(asked, ready.schema)
+    design = design_of(asked, Schema.from_any(houses.schema))
+    ready = prepare(asked, design, reader, asked.account())
     space = space_of(asked, design)
     rows = run.read_rows(asked, design, reader)
     tuning = run.tune(ready, design, rows)
@@ -49,8 +49,8 @@ def _law_of_radius(houses: dpreg.datasets.Dataset, eps: Fraction) -> dict[Fracti
     facts = {**DEFAULTS, "keep": ("Intercept",), "radius": "private"}
     asked = SelectionRequest.of({"formula": houses.formula, "eps": 1, **facts})
     reader = Reader(as_source(houses.data))
-    ready = prepare(asked, Schema.from_any(houses.schema), reader)
-    design = design_of(asked, ready.schema)
+    design = design_of(asked, Schema.from_any(houses.schema))
+    prepare(asked, design, reader, asked.account())
     blocks = run.read_rows(asked, design, reader, np.random.default_rng(3)).blocks
     assert len(blocks) == 200
     norms = block_norms(blocks, range(len(design.columns)), 1.0)

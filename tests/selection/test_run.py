@@ -45,10 +45,10 @@ class Call:
         asked = {**DEFAULTS, **PLAIN, **changes}
         self.request = SelectionRequest.of(asked)
         self.reader = Reader(as_source(table()))
-        self.preparation = prepare(self.request, SCHEMA, self.reader)
-        self.account = self.preparation.account
-        self.account.charge(None, "a test")
         self.design = design_of(self.request, SCHEMA)
+        self.account = self.request.account()
+        self.preparation = prepare(self.request, self.design, self.reader, self.account)
+        self.account.charge(None, "a test")
         self.space = space_of(self.request, self.design)
 
     def read(self) -> run.RowMoments:
