@@ -18,7 +18,7 @@ from operator import add
 from typing import TYPE_CHECKING, Final
 
 from dpreg.errors import ArgumentError
-from dpreg.formula.bounds import check_table, open_bounds, with_stand_ins
+from dpreg.formula.bounds import open_bounds, with_stand_ins
 from dpreg.formula.design import Design, undeclared
 from dpreg.moments import Moments, read_moments
 from dpreg.privacy.account import Account, Part
@@ -27,6 +27,7 @@ from dpreg.privacy.composition import DrawPlan, plan_draws
 from dpreg.privacy.mechanisms.choice import effective_t
 from dpreg.privacy.mechanisms.coins import Coins
 from dpreg.privacy.proofs import score_range
+from dpreg.privacy.ranks import PASSES
 from dpreg.request import SHARES, SelectionRequest
 from dpreg.schema import Schema
 from dpreg.selection.contest import (
@@ -113,7 +114,8 @@ def prepare(
     unbounded = undeclared(request.formula, schema, source)
     design = with_stand_ins(partial(design_of, request), schema, unbounded)
     counted = request.protection.n_is_public and (request.radius is None or bool(unbounded))
-    check_table(reader, design.types, unbounded, counted=counted)
+    reader.settle(design.types)
+    reader.require(1 + (PASSES if unbounded else 0), counted)
     space = space_of(request, design)
     costs = _costs(request, unbounded)
     _check_eps(request, costs["selection"].eps / request.draws)
