@@ -138,19 +138,12 @@ class Interval:
             raise NotFiniteError("a square root of an interval that reaches below 0")
         return _widened([math.sqrt(a) for a in self._ends], positive=True)
 
-    def log(self) -> Interval:
-        """Take the natural logarithm; the operand must lie above 0."""
-        if self.lo <= 0:
+    def log(self, plus: float = 0.0) -> Interval:
+        """Take the natural logarithm of x + `plus`, 0 or 1; it must lie above 0."""
+        if self.lo <= -plus:
             raise NotFiniteError("a logarithm of an interval that touches 0")
-        corners = [math.log(a) for a in self._ends]
-        return _widened(corners, positive=self.lo >= 1, negative=self.hi <= 1)
-
-    def log1p(self) -> Interval:
-        """Logarithm of 1 + x; the operand must lie above -1."""
-        if self.lo <= -1:
-            raise NotFiniteError("a logarithm of an interval that touches 0")
-        corners = [math.log1p(a) for a in self._ends]
-        return _widened(corners, positive=self.lo >= 0, negative=self.hi <= 0)
+        corners = [math.log1p(a) if plus else math.log(a) for a in self._ends]
+        return _widened(corners, positive=self.lo >= 1 - plus, negative=self.hi <= 1 - plus)
 
     def exp(self) -> Interval:
         """Exponential."""
@@ -237,7 +230,7 @@ OPERATIONS: Final[Mapping[str, tuple[Callable[..., Any], Callable[..., Interval]
     "**": (operator.pow, operator.pow),
     "negative": (operator.neg, operator.neg),
     "log": (np.log, Interval.log),
-    "log1p": (np.log1p, Interval.log1p),
+    "log1p": (np.log1p, partial(Interval.log, plus=1.0)),
     "exp": (np.exp, Interval.exp),
     "sqrt": (np.sqrt, Interval.sqrt),
     "abs": (np.abs, Interval.absolute),
