@@ -136,7 +136,7 @@ def read_terms(formula: str) -> FormulaTerms:
     terms = tuple(tuple(f.name() for f in term.factors) for term in right if term != desc.INTERCEPT)
     if any(len(term) > MAX_ORDER for term in terms):
         raise FormulaError(f"the formula has an interaction of more than {MAX_ORDER} factors.")
-    for code in (*_factors(tree), *added):
+    for code in _factors(tree):
         read_factor(code)
     response = left[0].factors[0].name()
     specs = {code: read_factor(code) for term in ((response,), *terms) for code in term}
