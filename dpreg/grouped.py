@@ -29,7 +29,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array
 
 from dpreg.arrays import CELL_BITS, Floats, Ints, Objects, Places
 from dpreg.columns import Columns
@@ -321,7 +321,9 @@ class Sums:
             cross, squares, width = next(sums), next(sums), len(group.places)
             codes = np.maximum(slot.codes, 0)
             more = np.where(slot.codes < 0, 0, slot.values.astype(np.int64) - group.rest[codes])
-            found = _selection(first * width + codes, more, len(self.rows) * width)
+            # Adds each row, times what its cell has more, to the sums of its set and column.
+            entries = more, first * width + codes, np.arange(len(codes) + 1)
+            found = csc_array(entries, shape=(len(self.rows) * width, len(codes)))
             cross += (found @ dense).reshape(cross.shape)
             squares += (found @ more).reshape(squares.shape)
             named.append((codes, more))
@@ -341,11 +343,3 @@ def _by_set(cells: Floats, labels: Ints, sets: int) -> Iterable[Floats]:
     """Return the rows of each set."""
     ends = np.cumsum(np.bincount(labels, minlength=sets))[:-1]
     return np.split(cells[np.argsort(labels, kind="stable")], ends)
-
-
-def _selection(rows: Any, values: Any, height: int) -> Any:
-    """Return the matrix that adds each of its columns, times its value, to one of its rows."""
-    count = len(rows)
-    # csr of the transpose, read as csc: one entry a row, so that nothing has to be sorted.
-    by_row = csr_array((values, rows, np.arange(count + 1)), shape=(count, height))
-    return by_row.T

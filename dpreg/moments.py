@@ -16,7 +16,7 @@ from itertools import cycle
 
 import numpy as np
 
-from dpreg.arrays import MOMENT_BITS, Floats, Ints, to_grid
+from dpreg.arrays import MOMENT_BITS, Floats, to_grid
 from dpreg.errors import ArgumentError
 from dpreg.grouped import BLOCK_ROWS, CodedRows, CodedVectors, GroupedCells, Layout, Sums
 from dpreg.privacy.budget import ALL_ROWS
@@ -96,7 +96,11 @@ class _MomentTally:
         step = max(step, _ROWS_OF_LEVEL * sum(len(group.places) for group in layout.groups))
         for start, chunk in chunks:
             rows = len(next(iter(chunk.values())))
-            labels = None if self.coins is None else self._labels(self.coins, start, chunk, rows)
+            labels = None
+            if self.coins is not None and self.by_person:
+                labels = groups_of_coins(chunk[COIN], self.coins.groups)
+            elif self.coins is not None:
+                labels = self.coins.labels(start, rows)
             for part in slices(rows, step):
                 found = self.vectors.coded({name: column[part] for name, column in chunk.items()})
                 for slots in found.slots:
@@ -105,11 +109,6 @@ class _MomentTally:
                 sums.add(found, None if labels is None else labels[part])
         parts = zip(sums.rows[:, None], sums.vectors(), strict=True)
         return np.concatenate([part for both in parts for part in both])
-
-    def _labels(self, coins: Coins, start: int, chunk: Chunk, rows: int) -> Ints:
-        if self.by_person:
-            return groups_of_coins(chunk[COIN], coins.groups)
-        return coins.labels(start, rows)
 
 
 def read_moments(

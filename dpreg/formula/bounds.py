@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from dpreg.arrays import Floats, Ints
-from dpreg.columns import Columns, Numeric, Unbounded
+from dpreg.columns import Numeric, Unbounded
 from dpreg.errors import SchemaError
 from dpreg.privacy.budget import Budget, decimal_string
 from dpreg.privacy.ranks import PASSES, RELIABLE, BoundsSearch
@@ -79,36 +79,10 @@ def announce(parts: Mapping[str, Part]) -> None:
     )
 
 
-def check_table(
-    reader: Reader, columns: Columns, unbounded: Sequence[str], *, counted: bool
-) -> int:
-    """Refuse, before a row is read, a table that cannot be read as declared or as often as needed.
-
-    Parameters
-    ----------
-    reader : Reader
-    columns : mapping of str to ColumnType
-        What the design reads.
-    unbounded : sequence of str
-        Columns whose bounds are bought, in passes of their own.
-    counted : bool
-        Whether the number of rows must be known before the first pass.
-
-    Returns
-    -------
-    int
-        The passes that are made to buy bounds.
-    """
-    reader.settle(columns)
-    passes = PASSES if unbounded else 0
-    reader.require(passes + 1, counted)
-    return passes
-
-
 def buy_bounds(reader: Reader, schema: Schema, parts: Mapping[str, Part]) -> Schema:
     """Return the schema with private bounds for the columns that have a part of the budget.
 
-    Three passes over the rows, however many columns there are.
+    `PASSES` passes over the rows, however many columns there are.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ from dpreg.arrays import Floats
 from dpreg.cells import Kind
 from dpreg.columns import Columns
 from dpreg.errors import ArgumentError, FormulaError, SchemaError, did_you_mean, shown
-from dpreg.formula.expressions import Labels, LevelTest, Spec, names, walk
+from dpreg.formula.expressions import Labels, names
 from dpreg.formula.factors import Coded, Factor, Measure, bind, column_types
 from dpreg.formula.rows import (
     CodedColumns,
@@ -37,8 +37,7 @@ from dpreg.formula.rows import (
     scaled_column,
     scaled_response,
 )
-from dpreg.formula.syntax import read_factor
-from dpreg.formula.terms import INTERCEPT, FormulaTerms, Term, code_terms, read_terms
+from dpreg.formula.terms import INTERCEPT, Term, code_terms, read_terms
 from dpreg.grouped import CodedRows, Layout
 from dpreg.schema import Schema
 from dpreg.sources import LocalSource, Source, as_source
@@ -275,11 +274,11 @@ def build_design(
         If `keep` names no term of the formula.
     """
     schema = Schema.from_any(schema)
-    parsed, specs = _read(formula)
-    types = column_types(specs, schema)
+    parsed = read_terms(formula)
+    types = column_types(parsed.specs, schema)
     factors = {
         code: bind(code, spec, types, response=code == parsed.response)
-        for code, spec in specs.items()
+        for code, spec in parsed.specs.items()
     }
     response = factors[parsed.response]
     if not isinstance(response, Measure) or len(response.intervals) != 1:
@@ -383,17 +382,17 @@ def undeclared(formula: str, schema: Schema, source: Source) -> tuple[str, ...]:
         If a column is used as labels, or the table says that it holds some: its levels have to be
         declared; the message says how.
     """
-    parsed, specs = _read(formula)
-    response = names(specs[parsed.response])
+    parsed = read_terms(formula)
+    response = names(parsed.specs[parsed.response])
     for code in (code for term in parsed.terms for code in term):
-        if both := [column for column in names(specs[code]) if column in response]:
+        if both := [column for column in names(parsed.specs[code]) if column in response]:
             raise FormulaError(
                 f"factor {shown(code)}: {shown(both[0])} is the response, so it cannot stand on "
                 "the right-hand side too; leave it out there."
             )
     found: dict[str, None] = {}
-    for code, spec in specs.items():
-        labels = {node.column for node in walk(spec) if isinstance(node, Labels | LevelTest)}
+    for code, spec in parsed.specs.items():
+        labels = names(spec, labels=True)
         for column in names(spec):
             if column in schema or (isinstance(spec, Labels) and spec.levels is not None):
                 continue
@@ -415,16 +414,3 @@ def undeclared(formula: str, schema: Schema, source: Source) -> tuple[str, ...]:
                 )
             found[column] = None
     return tuple(found)
-
-
-def _read(formula: str) -> tuple[FormulaTerms, dict[str, Spec]]:
-    """Take a formula apart and check every factor, the response first.
-
-    What a minus takes out of the formula is checked too, though not used: ``y ~ x - x.mean()``
-    means something else to patsy than to its author.
-    """
-    parsed = read_terms(formula)
-    for code in parsed.mentioned:
-        read_factor(code)
-    codes = dict.fromkeys([parsed.response, *(code for term in parsed.terms for code in term)])
-    return parsed, {code: read_factor(code) for code in codes}

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial, reduce
@@ -69,11 +69,6 @@ class Interval:
         """Say whether a number lies in the interval; NaN does not."""
         return self.lo <= value <= self.hi
 
-    @property
-    def is_point(self) -> bool:
-        """Whether the interval holds one number only."""
-        return self.lo == self.hi
-
     def __neg__(self) -> Interval:
         """Negate, exactly."""
         return Interval(-self.hi, -self.lo)
@@ -107,11 +102,11 @@ class Interval:
         needs a base above 0 (at 0 for a constant exponent above 0), where it is monotone in base
         and in exponent.
         """
-        if other.is_point and other.lo.is_integer():
+        if other.lo == other.hi and other.lo.is_integer():
             return self._whole_power(int(other.lo))
         if self.lo < 0:
             raise NotFiniteError("a power of an interval that reaches below 0")
-        if self.lo == 0 and not (other.is_point and other.lo > 0):
+        if self.lo == 0 and not other.lo == other.hi > 0:
             raise NotFiniteError("a power of an interval that touches 0")
         corners = [_float_power(a, b) for a in self._ends for b in other._ends]
         return _widened(corners, positive=True)
@@ -143,19 +138,12 @@ class Interval:
             raise NotFiniteError("a square root of an interval that reaches below 0")
         return _widened([math.sqrt(a) for a in self._ends], positive=True)
 
-    def log(self) -> Interval:
-        """Take the natural logarithm; the operand must lie above 0."""
-        if self.lo <= 0:
+    def log(self, plus: float = 0.0) -> Interval:
+        """Take the natural logarithm of x + `plus`, 0 or 1; it must lie above 0."""
+        if self.lo <= -plus:
             raise NotFiniteError("a logarithm of an interval that touches 0")
-        corners = [math.log(a) for a in self._ends]
-        return _widened(corners, positive=self.lo >= 1, negative=self.hi <= 1)
-
-    def log1p(self) -> Interval:
-        """Logarithm of 1 + x; the operand must lie above -1."""
-        if self.lo <= -1:
-            raise NotFiniteError("a logarithm of an interval that touches 0")
-        corners = [math.log1p(a) for a in self._ends]
-        return _widened(corners, positive=self.lo >= 0, negative=self.hi <= 0)
+        corners = [math.log1p(a) if plus else math.log(a) for a in self._ends]
+        return _widened(corners, positive=self.lo >= 1 - plus, negative=self.hi <= 1 - plus)
 
     def exp(self) -> Interval:
         """Exponential."""
@@ -221,7 +209,7 @@ def _compared(symbol: str, left: Any, right: Any) -> Any:
 def _decided(symbol: str, left: Interval, right: Interval) -> Interval:
     """Return [0, 1], or one of its ends where the bounds of the sides decide the comparison."""
     if symbol in ("==", "!="):
-        same = left.is_point and left == right
+        same = left.lo == left.hi and left == right
         apart = left.hi < right.lo or right.hi < left.lo
         ends = [same, not apart] if symbol == "==" else [apart, not same]
     else:
@@ -242,7 +230,7 @@ OPERATIONS: Final[Mapping[str, tuple[Callable[..., Any], Callable[..., Interval]
     "**": (operator.pow, operator.pow),
     "negative": (operator.neg, operator.neg),
     "log": (np.log, Interval.log),
-    "log1p": (np.log1p, Interval.log1p),
+    "log1p": (np.log1p, partial(Interval.log, plus=1.0)),
     "exp": (np.exp, Interval.exp),
     "sqrt": (np.sqrt, Interval.sqrt),
     "abs": (np.abs, Interval.absolute),
@@ -365,17 +353,19 @@ Spec = Expression | Labels | Spline
 """What a factor's text says, before the schema is known."""
 
 
-def walk(spec: Spec) -> Iterator[Spec]:
-    """Yield what a factor says and each node below it, in the order written."""
-    yield spec
-    if isinstance(spec, Spline):
-        yield from walk(spec.operand)
-    elif isinstance(spec, Applied):
-        for operand in spec.operands:
-            yield from walk(operand)
+def names(spec: Spec, *, labels: bool = False) -> tuple[str, ...]:
+    """Name the raw columns that a factor reads, each once, in the order written.
 
-
-def names(spec: Spec) -> tuple[str, ...]:
-    """Name the raw columns that a factor reads, each once, in the order written."""
-    nodes = (node for node in walk(spec) if isinstance(node, Name | LevelTest | Labels))
-    return tuple(dict.fromkeys(node.column for node in nodes))
+    Where `labels`, those alone that it uses as labels.
+    """
+    match spec:
+        case Labels(column=column) | LevelTest(column=column):
+            return (column,)
+        case Name(column):
+            return () if labels else (column,)
+        case Spline(operand=operand):
+            return names(operand, labels=labels)
+        case Applied(operands=operands):
+            found = (name for operand in operands for name in names(operand, labels=labels))
+            return tuple(dict.fromkeys(found))
+    return ()

@@ -174,7 +174,7 @@ def bind(code: str, spec: Spec, types: Columns, *, response: bool = False) -> Fa
     interval = interval_of(code, expression, types)
     if isinstance(spec, Spline):
         return _spline(code, spec, columns, expression, interval)
-    if interval.is_point:
+    if interval.lo == interval.hi:
         raise SchemaError(
             f"factor {shown(code)} is constant under the declared bounds of "
             f"{_listed(columns)}: widen the bounds or leave the factor out."

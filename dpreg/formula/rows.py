@@ -224,11 +224,10 @@ def multiplied(parts: Iterable[Part], values: Mapping[str, Any]) -> Floats:
     )
 
 
-def scale(raw: float | Floats, offset: float | Floats, width: float | Floats, out: Floats) -> None:
-    """Write clip((raw - offset) / width, -1, 1) to `out`; NaN stays NaN."""
-    np.subtract(raw, offset, out=out)
-    np.divide(out, width, out=out)
-    np.clip(out, -1.0, 1.0, out=out)
+def scale(raw: Any, offset: Any, width: Any, out: Floats | None = None) -> Floats:
+    """Return clip((raw - offset) / width, -1, 1), in `out` if given; NaN stays NaN."""
+    moved = np.divide(np.subtract(raw, offset, out=out), width, out=out)
+    return np.clip(moved, -1.0, 1.0, out=out)
 
 
 # ---- groups --------------------------------------------------------------------------------------
@@ -261,10 +260,10 @@ class CodedColumns:
         """Make the codes and values of some rows, from their factors' values."""
         found = self.table[tuple(values[factor.code] for factor in self.factors)]
         codes = np.where(complete, found, -1)
-        raw = multiplied(self.numbers, values) if self.numbers else 1.0
-        stored = np.empty(len(codes))
-        scale(raw, self.offset[codes], self.width[codes], stored)
-        return Slots(codes, stored)
+        if not self.numbers:
+            return Slots(codes, scale(1.0, self.offset, self.width)[codes])
+        raw = multiplied(self.numbers, values)
+        return Slots(codes, scale(raw, self.offset[codes], self.width[codes]))
 
 
 def coded_columns(columns: Sequence[Column]) -> tuple[CodedColumns, ...]:
@@ -289,8 +288,6 @@ def _made(members: Mapping[tuple[int, ...], int], columns: Sequence[Column]) -> 
     table[np.ravel_multi_index(np.array(list(members)).T, sizes)] = np.arange(len(members))
     offset = np.array([column.offset for column in own])
     width = np.array([column.width for column in own])
-    rest = np.empty(len(own))
-    scale(0.0, offset, width, rest)
     places = np.array(list(members.values()), dtype=np.int64)
-    group = Group(places, to_grid(rest).astype(np.int64))
+    group = Group(places, to_grid(scale(0.0, offset, width)).astype(np.int64))
     return CodedColumns(group, factors, table.reshape(sizes), numbers, offset, width)

@@ -211,7 +211,7 @@ def _function_refusal(function: ast.expr) -> list[str]:
     return [text.format(name=shown[:60], plain=known) for text in told]
 
 
-@lru_cache(maxsize=4096)  # a call reads its formula several times
+@lru_cache(maxsize=4096)  # a factor may stand in many terms
 def read_factor(code: str) -> Spec:
     """Read one factor of a formula.
 

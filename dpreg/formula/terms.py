@@ -24,9 +24,10 @@ from patsy.parse_formula import parse_formula
 from patsy.redundancy import pick_contrasts_for_term
 
 from dpreg.errors import FormulaError, shown
-from dpreg.formula.expressions import Interval
+from dpreg.formula.expressions import Interval, Spec
 from dpreg.formula.factors import Factor, Measure
 from dpreg.formula.rows import Part
+from dpreg.formula.syntax import read_factor
 from dpreg.running import silenced
 
 INTERCEPT: Final = "Intercept"
@@ -45,13 +46,13 @@ MAX_ORDER: Final = 10
 class FormulaTerms:
     """A formula taken apart: factors are their texts, as patsy spaces them.
 
-    `mentioned` holds every factor in the text, those too that a minus takes out of the terms.
+    `specs` holds what each of them says, the response first.
     """
 
     response: str
     terms: tuple[tuple[str, ...], ...]
     intercept: bool
-    mentioned: tuple[str, ...]
+    specs: Mapping[str, Spec]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,10 @@ class Term:
 
 @lru_cache(maxsize=16)  # a call reads its formula several times
 def read_terms(formula: str) -> FormulaTerms:
-    """Take a two-sided formula apart, without evaluating any of it.
+    """Take a two-sided formula apart and read every factor, without evaluating any of it.
+
+    What a minus takes out of the formula is read too, though not used: ``y ~ x - x.mean()`` means
+    something else to patsy than to its author.
 
     Parameters
     ----------
@@ -93,7 +97,8 @@ def read_terms(formula: str) -> FormulaTerms:
     Raises
     ------
     FormulaError
-        If patsy cannot parse it, it is too large, or it does not have exactly one response.
+        If patsy cannot parse it, it is too large, it does not have exactly one response, or a
+        factor holds anything that the allowlist does not.
     """
     if not isinstance(formula, str):
         raise FormulaError('the formula must be a text such as "y ~ x + g".')
@@ -131,8 +136,11 @@ def read_terms(formula: str) -> FormulaTerms:
     terms = tuple(tuple(f.name() for f in term.factors) for term in right if term != desc.INTERCEPT)
     if any(len(term) > MAX_ORDER for term in terms):
         raise FormulaError(f"the formula has an interaction of more than {MAX_ORDER} factors.")
-    mentioned = tuple(dict.fromkeys([*_factors(tree), *added]))
-    return FormulaTerms(left[0].factors[0].name(), terms, desc.INTERCEPT in right, mentioned)
+    for code in _factors(tree):
+        read_factor(code)
+    response = left[0].factors[0].name()
+    specs = {code: read_factor(code) for term in ((response,), *terms) for code in term}
+    return FormulaTerms(response, terms, desc.INTERCEPT in right, specs)
 
 
 def _taken_off(tree: Any) -> list[str]:

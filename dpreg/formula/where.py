@@ -129,7 +129,7 @@ def where_of(where: object, schema: Schema) -> Where:
         span = interval_of(where, test, used)
     except DpregError as reason:
         raise ArgumentError(str(reason).replace("factor ", "where=", 1)) from None
-    if span.is_point:
+    if span.lo == span.hi:
         rows = "every row" if span.hi else "no row"
         raise ArgumentError(
             f"where={shown(where)} holds of {rows}, since numbers are clipped to their declared "

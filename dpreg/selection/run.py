@@ -18,7 +18,6 @@ from operator import add
 from typing import TYPE_CHECKING, Final
 
 from dpreg.errors import ArgumentError
-from dpreg.formula.bounds import check_table
 from dpreg.formula.design import Design
 from dpreg.moments import Moments, read_moments
 from dpreg.privacy.account import Account, Part
@@ -27,6 +26,7 @@ from dpreg.privacy.composition import DrawPlan, plan_draws
 from dpreg.privacy.mechanisms.choice import effective_t
 from dpreg.privacy.mechanisms.coins import Coins
 from dpreg.privacy.proofs import score_range
+from dpreg.privacy.ranks import PASSES
 from dpreg.request import SHARES, SelectionRequest
 from dpreg.selection.contest import (
     LARGEST_RANGE,
@@ -110,7 +110,8 @@ def prepare(
         Whose bounds are bought, by lines that are open already.
     """
     counted = request.protection.n_is_public and (request.radius is None or bool(bounds))
-    check_table(reader, design.types, bounds, counted=counted)
+    reader.settle(design.types)
+    reader.require(1 + (PASSES if bounds else 0), counted)
     costs = _costs(request, bool(bounds))
     _check_eps(request, costs["selection"].eps / request.draws)
     plan = plan_draws(

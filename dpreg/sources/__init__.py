@@ -63,54 +63,52 @@ def as_source(data: object, *, hold: bool = True) -> Source:
     """
     if not isinstance(hold, bool):
         raise ArgumentError("hold must be True or False")
-    source = _source(data)
-    if not hold and isinstance(source, LocalSource):
-        source.hold = False
-    return source
-
-
-def _source(data: object) -> Source:
+    paths = data if isinstance(data, list | tuple) and data else [data]
+    source: Source
     if isinstance(data, pd.DataFrame):
-        return frame_source(data)
-    if type(data).__name__ == "LazyFrame":
+        source = frame_source(data)
+    elif type(data).__name__ == "LazyFrame":
         raise ArgumentError(
             "data is a LazyFrame, whose rows are not computed yet: call .collect() on it, and give "
             "what that returns"
         )
-    if isinstance(data, Mapping):
-        return mapping_source(data)
-    paths = data if isinstance(data, list | tuple) and data else [data]
-    if all(isinstance(one, str | os.PathLike) for one in paths):
+    elif isinstance(data, Mapping):
+        source = mapping_source(data)
+    elif all(isinstance(one, str | os.PathLike) for one in paths):
         from dpreg.sources.files import file_source
 
-        return file_source(data)
-    if _comes_from(data, "dask"):
+        source = file_source(data)
+    elif _comes_from(data, "dask"):
         from dpreg.sources.dask import dask_source
 
-        return dask_source(data)
-    if _comes_from(data, "pyspark"):
+        source = dask_source(data)
+    elif _comes_from(data, "pyspark"):
         from dpreg.sources.spark import spark_source
 
-        return spark_source(data)
-    if isinstance(data, Source):
-        return data
-    if _comes_from(data, "rpy2") and type(data).__name__ == "DataFrame":
+        source = spark_source(data)
+    elif isinstance(data, Source):
+        source = data
+    elif _comes_from(data, "rpy2") and type(data).__name__ == "DataFrame":
         from dpreg.sources.rpy import rpy_source
 
-        return rpy_source(data)
-    if hasattr(data, "__arrow_c_stream__") or _comes_from(data, "pyarrow"):
+        source = rpy_source(data)
+    elif hasattr(data, "__arrow_c_stream__") or _comes_from(data, "pyarrow"):
         from dpreg.sources.arrow import stream_source
 
-        return stream_source(data)
-    if callable(data):
+        source = stream_source(data)
+    elif callable(data):
         from dpreg.sources.opened import OpenedSource
 
-        return OpenedSource(data, as_source)
-    raise ArgumentError(
-        f"data is a {type(data).__name__}: give a pandas DataFrame, a mapping of names to arrays, "
-        "the path of a Parquet or CSV file, an Arrow, Polars or DuckDB table, a Dask or Spark "
-        "DataFrame, or a function that returns chunks of one"
-    )
+        source = OpenedSource(data, as_source)
+    else:
+        raise ArgumentError(
+            f"data is a {type(data).__name__}: give a pandas DataFrame, a mapping of names to "
+            "arrays, the path of a Parquet or CSV file, an Arrow, Polars or DuckDB table, a Dask "
+            "or Spark DataFrame, or a function that returns chunks of one"
+        )
+    if not hold and isinstance(source, LocalSource):
+        source.hold = False
+    return source
 
 
 def _comes_from(data: object, library: str) -> bool:

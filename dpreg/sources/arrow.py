@@ -25,7 +25,6 @@ from dpreg.paths import Stamp, check_same, stamp
 from dpreg.sources.arrow_cells import batch_reader, kind_of_arrow, pa
 from dpreg.sources.base import (
     PART_ROWS,
-    Chunk,
     LocalSource,
     Piece,
     find_column,
@@ -44,10 +43,7 @@ _LEAST_DECODED = 1 << 12
 
 
 def batch_pieces(
-    batches: Iterable[tuple[int, Any]],
-    columns: Columns,
-    size: int,
-    reader: Callable[[Any, Columns], Callable[[Any], Chunk]] = batch_reader,
+    batches: Iterable[tuple[int, Any]], columns: Columns, size: int
 ) -> Iterator[Piece]:
     """Cut record batches, which may differ in their types, into pieces.
 
@@ -58,13 +54,11 @@ def batch_pieces(
     columns : mapping of str to ColumnType
     size : int
         Most rows of a piece.
-    reader : callable
-        Makes of a schema what turns its batches into chunks.
     """
     read = schema = None
     for part, batch in batches:
         if read is None or batch.schema != schema:
-            read, schema = reader(batch.schema, columns), batch.schema
+            read, schema = batch_reader(batch.schema, columns), batch.schema
         for start in range(0, batch.num_rows, size):
             rows = batch.slice(start, size)
             yield Piece(rows.num_rows, partial(read, rows), part)
@@ -81,6 +75,8 @@ class StreamSource(LocalSource):
     name : str
         Of what holds the table, for messages.
     schema : pyarrow.Schema
+        Batches may come in other types, at a later pass or from another file: each is read by its
+        own.
     opened : callable
         From the columns wanted to an iterator of record batches, which may have more columns; of a
         RecordBatchReader, in most cases. It fails with a `DataError`.
@@ -92,8 +88,6 @@ class StreamSource(LocalSource):
         Counts the rows, if that takes less than going through them.
     ordered : bool
         Whether `opened` gives the rows in the same order at each call: queries do not promise it.
-    mixed : bool
-        Whether batches may come in other types than `schema` says, as those of several files do.
 
     Raises
     ------
@@ -112,7 +106,6 @@ class StreamSource(LocalSource):
         rereadable: bool = True,
         counted: Callable[[], int] | None = None,
         ordered: bool = True,
-        mixed: bool = False,
     ) -> None:
         self.names = tuple(schema.names)
         self.rows = rows
@@ -120,7 +113,6 @@ class StreamSource(LocalSource):
         self.rereadable = rereadable
         self.fleeting = not (rereadable and ordered)
         self._name, self._schema, self._opened, self._counted = name, schema, opened, counted
-        self._reader = batch_reader if mixed else self._promised
         self._rows = rows  # counted at the first complete pass, where the engine cannot tell
         self._started = False
 
@@ -146,7 +138,7 @@ class StreamSource(LocalSource):
         opened = self._opened([*columns] or self.names[:1])
         batches = guarded_items(opened, f"{self._name} failed while it was read")
         rows = 0
-        for piece in batch_pieces(((0, batch) for batch in batches), columns, size, self._reader):
+        for piece in batch_pieces(((0, batch) for batch in batches), columns, size):
             yield replace(piece, part=rows // PART_ROWS)
             rows += piece.rows
         if self._rows not in (None, rows):
@@ -155,16 +147,6 @@ class StreamSource(LocalSource):
                 "that stays the same"
             )
         self._rows = rows
-
-    def _promised(self, schema: Any, columns: Columns) -> Callable[[Any], Chunk]:
-        """Make sure that the rows come as the columns that were promised."""
-        for name in columns:
-            promised = self._schema.field(find_column(self.names, name)).type
-            if schema.field(find_column(schema.names, name)).type != promised:
-                raise DataError(
-                    f"{self._name} changed the type of column {name!r} since it was opened"
-                )
-        return batch_reader(schema, columns)
 
 
 def stream_source(data: Any) -> StreamSource:
@@ -284,7 +266,7 @@ def _dataset(data: Any, name: str) -> StreamSource:
     def opened(names: Sequence[str]) -> Iterator[Any]:
         return guarded(lambda: _dataset_batches(data, names), f"{name} cannot be read")
 
-    return StreamSource(name, data.schema, opened, counted=data.count_rows, mixed=True)
+    return StreamSource(name, data.schema, opened, counted=data.count_rows)
 
 
 def check_formats(data: Any) -> None:

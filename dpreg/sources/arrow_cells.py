@@ -18,7 +18,7 @@ from dpreg.arrays import Floats, Ints
 from dpreg.cells import Kind
 from dpreg.columns import Boolean, Categorical, Columns, ColumnType, PersonId, Unbounded
 from dpreg.errors import ArgumentError
-from dpreg.sources.base import Chunk
+from dpreg.sources.base import Chunk, find_column
 from dpreg.sources.numpy_cells import Meaning, Values, meaning_of
 
 try:
@@ -105,15 +105,19 @@ def batch_reader(schema: Any, columns: Columns) -> Callable[[Any], Chunk]:
     schema : pyarrow.Schema
         It may have more columns than are read, in any order.
     columns : mapping of str to ColumnType
-        Each a name that the schema has once.
 
     Returns
     -------
     callable
         From a pyarrow RecordBatch of that schema, or a slice of one, to a `Chunk`. As
         `arrow_reader`: threads, silence, views.
+
+    Raises
+    ------
+    DataError
+        If the schema has not each of the names once.
     """
-    places = {name: schema.names.index(name) for name in columns}
+    places = {name: find_column(schema.names, name) for name in columns}
     readers = {n: arrow_reader(schema.field(places[n]).type, how) for n, how in columns.items()}
     return lambda batch: {name: read(batch.column(places[name])) for name, read in readers.items()}
 

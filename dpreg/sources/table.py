@@ -63,7 +63,7 @@ class TableSource(LocalSource):
 
     def _pieces(self, columns: Columns, size: int) -> Iterator[Piece]:
         readers = {
-            name: array_reader(_held(self._columns[find_column(self.names, name)]), how)
+            name: array_reader(self._columns[find_column(self.names, name)], how)
             for name, how in columns.items()
         }
 
@@ -112,29 +112,27 @@ def as_series(name: str, values: object, loose: bool = False) -> pd.Series[Any]:
     )
 
 
-def array_reader(array: Any, how: ColumnType) -> Callable[[slice], Values]:
-    """Make the function that reads a range of an array's cells.
+def array_reader(cells: Any, how: ColumnType) -> Callable[[slice], Values]:
+    """Make the function that reads a range of a column's cells.
 
     Parameters
     ----------
-    array : ndarray or pandas ExtensionArray
+    cells : Series, Index, ndarray or pandas ExtensionArray
     how : ColumnType
     """
+    array = getattr(cells, "array", cells)  # of a Series or an Index
+    if isinstance(cells.dtype, np.dtype):
+        array = np.asarray(cells)
     meaning = meaning_of(how)
     if isinstance(array, pd.Categorical):
         # Each category on its own, used or not; code -1 looks up the last entry, None. Read in
         # bulk: to take one out raises where it is a time that Python has not.
-        categories = array_reader(_held(array.categories), how)(slice(None))
+        categories = array_reader(array.categories, how)(slice(None))
         table = np.concatenate([categories, meaning.missing(1)])
         return lambda part: table[array.codes[part]]
     if isinstance(array, pd.arrays.ArrowExtensionArray):
         return _arrow_reader(array, how)
     return lambda part: read_array(array[part], meaning)
-
-
-def _held(cells: pd.Series[Any] | pd.Index[Any]) -> Any:
-    """Return the array that holds a column's cells."""
-    return cells.to_numpy() if isinstance(cells.dtype, np.dtype) else cells.array
 
 
 def _arrow_reader(array: Any, how: ColumnType) -> Callable[[slice], Values]:

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpreg import dp_ols, dp_select
 from dpreg.columns import Numeric
 from dpreg.errors import DataError, DpregWarning, SchemaError
 from dpreg.formula.bounds import (
     _kept_within,
     buy_bounds,
-    check_table,
     open_bounds,
     with_stand_ins,
 )
@@ -106,10 +106,11 @@ def test_nothing_is_read_where_nothing_is_bought():
     assert reader.passes == 0
 
 
-def test_a_table_that_cannot_be_read_often_enough_is_refused():
+@pytest.mark.parametrize(
+    "call", [partial(dp_ols, method="gram"), partial(dp_select, method="pcls")]
+)
+def test_a_table_that_cannot_be_read_often_enough_is_refused(call):
     pa = pytest.importorskip("pyarrow")
-    reader = Reader(as_source(pa.table({"a": [1.0], "y": [1.0]}).to_reader(), hold=False))
-    columns = {"y": Numeric(0, 1)}
-    check_table(reader, columns, (), counted=False)
-    with pytest.raises(DataError, match="read once"):
-        check_table(reader, columns, ("a",), counted=False)
+    stream = as_source(pa.table({"a": [1.0], "y": [1.0]}).to_reader(), hold=False)
+    with pytest.raises(DataError, match="this call must read it 4 times"):
+        call("y ~ a", stream, schema=SCHEMA, eps=1.0, neighbors="add-remove")

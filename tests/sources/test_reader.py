@@ -2,7 +2,7 @@
 
 import io
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -11,11 +11,12 @@ import pandas as pd
 import pytest
 
 import dpreg
-from dpreg.columns import Numeric
+from dpreg.cells import Kind
+from dpreg.columns import Columns, Numeric
 from dpreg.errors import ArgumentError, DataError, DpregWarning
-from dpreg.sources import Chunk, as_source
+from dpreg.sources import Chunk, LocalSource, Piece, as_source
 from dpreg.sources.reader import Reader, showing
-from dpreg.sources.table import TableSource
+from dpreg.sources.table import TableSource, frame_source
 
 SCHEMA = {"a": (-3, 3), "b": (-3, 3), "y": (-5, 5), "g": ["u", "v"]}
 FORMULA = "y ~ a + b + g"
@@ -37,20 +38,27 @@ class Terminal(io.StringIO):
         return True
 
 
-class Once(TableSource):
+class Once(LocalSource):
     """A table that can be gone through once, and does not know how long it is."""
 
-    rows = property(lambda self: None, lambda self, rows: None)
     rereadable = False
+
+    def __init__(self, hold: bool) -> None:
+        self.table, self.hold = frame_source(table()), hold
+        self.names = self.table.names
+
+    def kind(self, name: str) -> Kind:
+        return self.table.kind(name)
 
     def count(self) -> int:
         raise AssertionError("counting uses the one pass up")
 
+    def _pieces(self, columns: Columns, size: int) -> Iterator[Piece]:
+        return self.table._pieces(columns, size)
+
 
 def once(*, hold: bool = True) -> Once:
-    source = Once([(name, column) for name, column in table().items()], 3000)
-    source.hold = hold
-    return source
+    return Once(hold)
 
 
 @pytest.mark.parametrize("shown", [True, False])

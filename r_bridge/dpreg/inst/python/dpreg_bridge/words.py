@@ -15,7 +15,6 @@ import numpy as np
 
 from dpreg.formula.factors import Coded, bind, column_types
 from dpreg.formula.rows import Part
-from dpreg.formula.syntax import read_factor
 from dpreg.formula.terms import code_terms, read_terms
 from dpreg.schema import Schema
 
@@ -136,7 +135,7 @@ class Words:
     def columns(self, formula: str, schema: Any) -> dict[str, Column]:
         """Take the columns that a formula's right side may have apart, by Python's names."""
         parsed, declared = read_terms(formula), Schema.from_any(schema)
-        specs = {code: read_factor(code) for term in parsed.terms for code in term}
+        specs = {code: parsed.specs[code] for term in parsed.terms for code in term}
         types = column_types(specs, declared)
         factors = {code: bind(code, spec, types, response=False) for code, spec in specs.items()}
         found = {INTERCEPT[0]: Column(INTERCEPT[0])}
