@@ -104,7 +104,8 @@ def _facts(plan: Any, kind: str) -> Facts:
     if missing.any():
         intervals = "none" if missing.all() else "not of all coefficients"
     looks = plan.looks()
-    number = looks.most - len(looks.early) + len(looks.between(curved=bool(plan.facts.family)))
+    fewer = len(looks.shares()) - len(looks.shares(curved=bool(plan.facts.family)))
+    number = looks.most - fewer
     told = {
         "plan": plan,
         "found": {"n": "", "eps": "", plan.solved: " (found)"},

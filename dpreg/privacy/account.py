@@ -321,6 +321,7 @@ class Account:
         """Open a line of K draws that compose exactly, and return a part for each draw."""
         line = self.joint(step, plan.mechanism, plan.cost, rows=rows)
         line.note = plan.rule if plan.draws > 1 else ""
+        line.left = Budget(Fraction(0))
         return tuple(line.hand_out(Budget(plan.eps_each)) for _ in range(plan.draws))
 
     def joint(

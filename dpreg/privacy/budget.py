@@ -62,10 +62,10 @@ def exact(value: object, name: str, error: type[DpregError] = ArgumentError) -> 
     if not isinstance(value, float | np.floating | Decimal | str):
         raise error(f"{name} must be a number, not {type(value).__name__}")
     top, slash, bottom = str(value).partition("/")
-    below = _finite(bottom, name, error) if slash else Fraction(1)
+    below = _finite(bottom, name, error, value) if slash else Fraction(1)
     if below == 0:
         raise error(f"{name} divides by zero")
-    return _finite(top, name, error) / below
+    return _finite(top, name, error, value) / below
 
 
 def settled(value: object) -> object:
@@ -91,11 +91,11 @@ def settled(value: object) -> object:
     return near
 
 
-def _finite(value: str, name: str, error: type[DpregError]) -> Fraction:
+def _finite(text: str, name: str, error: type[DpregError], given: object) -> Fraction:
     try:
-        number = Decimal(value)
-    except InvalidOperation:
-        raise error(f"{name} must be a number, got {shown(value)}") from None
+        number = Decimal(text)
+    except InvalidOperation:  # NumPy's text may be a cell
+        raise error(f"{name} must be a number, got {shown(given)}") from None
     if not number.is_finite():
         raise error(f"{name} must be finite, got {str(number).lower()}")
     if number and abs(number.adjusted()) > _LARGEST_EXPONENT:

@@ -37,9 +37,10 @@ class Listening:
         self.asked.append(("box", self.plan.shares()[0], None, None))
         return self.table.box()
 
-    def fitting(self, point, family, limits, share, noise, *, last, before=None):
-        self.asked.append(("last" if last else "fitting", share, limits, (point, noise, before)))
-        return self.table.fitting(point, family, limits, share, noise, last=last, before=before)
+    def fitting(self, point, family, limits, share, noise, *, last, **more):
+        told = (point, noise, more["before"])
+        self.asked.append(("last" if last else "fitting", share, limits, told))
+        return self.table.fitting(point, family, limits, share, noise, last=last, **more)
 
     def locating(self, point, family, limits, share, signal):
         self.asked.append(("locating", share, limits, (point, None, signal)))
