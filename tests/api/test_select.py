@@ -265,6 +265,7 @@ def _secret_table() -> pd.DataFrame:
         {"fit": None, "engine": "tree"},
         {"delta": 1e-6, "draws": 3, "radius": "private", "sigma2": "private"},
         {"method": "pcpl", "delta": 1e-6, "neighbors": "add-remove"},
+        {"method": "pcls", "fit": "share", "neighbors": "add-remove"},
     ],
 )
 def test_no_row_value_is_in_a_result(arguments: dict) -> None:
@@ -289,6 +290,7 @@ def test_no_row_value_is_in_a_result(arguments: dict) -> None:
         assert SECRET.hex()[4:12] not in view
     if result.neighbors == "add-remove":
         assert result.nobs is None
+        assert result.regression.nobs is None
         assert not any(re.search(r"(?<![\d.])500\b", view) for view in views[:6])
 
 
