@@ -72,9 +72,9 @@ def joint_fit(
     else:
         noisy = release_gram(moments, chosen, exclusive=exclusive, part=part, noise=noise)
         fit, weak = fit_gram(noisy, rows=rows), _weak(design, chosen, noisy)
-    transform, shift = design.to_user_units(chosen)
-    first = transform[:1].ravel()  # of a model without columns nothing
-    fit = fit.in_user_units(np.diag(transform), first, shift, response_width=design.response.width)
+    fit = fit.in_user_units(
+        *design.factors_to_user_units(chosen), response_width=design.response.width
+    )
     sampling, privacy = fit.errors
     return {
         "coefficients": fit.beta,

@@ -208,7 +208,6 @@ class Design:
         Returns
         -------
         T : ndarray, shape (m, m)
-            Diagonal except in the intercept's row.
         t0 : ndarray, shape (m,)
             ``beta_user = T @ beta_stored + t0``. Covariances map as T C T'. A model without the
             intercept says nothing of o: its coefficients are those of Y - o, o being
@@ -219,19 +218,32 @@ class Design:
         ArgumentError
             If a column is shifted by the design and the model has no intercept to take it up.
         """
+        factors, first, shift = self.factors_to_user_units(columns)
+        matrix = np.diag(factors)
+        if 0 in columns:
+            matrix[list(columns).index(0)] = first
+        return matrix, shift
+
+    def factors_to_user_units(self, columns: Sequence[int]) -> tuple[Floats, Floats, Floats]:
+        """Return T of `to_user_units` as its diagonal and the intercept's row, and t0.
+
+        Of a model without the intercept the row is the first one. T of a factor of thousands of
+        levels would take more memory than all that is released of it.
+        """
         assert set(columns) <= set(range(len(self.columns)))
         factors = np.array([self.response.width / self.columns[j].width for j in columns])
         offsets = np.array([self.columns[j].offset for j in columns])
-        transform, shift = np.diag(factors), np.zeros(len(columns))
+        first, shift = np.zeros(len(columns)), np.zeros(len(columns))
+        row = list(columns).index(0) if 0 in columns else 0
         if 0 in columns:
-            row = list(columns).index(0)
-            transform[row] -= offsets * factors
+            first[:] = -offsets * factors
             shift[row] = self.response.offset
         elif (offsets != 0).any():
             raise ArgumentError(
                 "these columns are centred: a model of them needs column 0 as well."
             )
-        return transform, shift
+        first[row : row + 1] = factors[row : row + 1]
+        return factors, first, shift
 
 
 def build_design(

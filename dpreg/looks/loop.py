@@ -125,8 +125,7 @@ def look(rows: RowsOfLooks, family: Family) -> Seen:
     left = 1 - plan.later - sum(shares)
     for place, share in enumerate(shares[1:]):
         if plan.gaussian and not plan.locating:
-            noise = plan.fit_noise(share, last=False)
-            release = _fitting(rows, point, family, count, share, noise, releases)
+            release = _fitting(rows, point, family, count, share, releases)
         else:
             release = _locating(rows, point, family, count, share)
         releases.append(release)
@@ -134,9 +133,8 @@ def look(rows: RowsOfLooks, family: Family) -> Seen:
     if plan.locating:
         releases.append(_locating(rows, point, family, count, left))
         return Seen(plan, family, box, tuple(releases), count, rows.described)
-    noise = plan.fit_noise(left, last=True)
     before = None if plan.gaussian else releases[-1]
-    found = _fitting(rows, point, family, count, left, noise, releases, last=True, before=before)
+    found = _fitting(rows, point, family, count, left, releases, last=True, before=before)
     releases.append(found)
     return Seen(plan, family, box, tuple(releases), count, rows.described)
 
@@ -153,19 +151,20 @@ def look_at_chosen(rows: RowsOfLooks, seen: Seen, point: Point, places: Sequence
     """
     plan, left, family, count = rows.plan, seen.plan.later, seen.family, seen.rows
     releases: list[Release] = []
-    carried = not (plan.gaussian and math.isfinite(family.limits[0]))
-    before = seen.releases[-1] if carried else None
+    own = plan.gaussian and math.isfinite(family.limits[0])
+    before = None if own else seen.releases[-1]
     shares = [left]
     if plan.gaussian:
         first = left * Fraction(TUNING.fresh_first).limit_denominator(1000)  # precision
         shares = [first, left - first]
     for place, share in enumerate(shares, 1):
-        last = place == len(shares)
         if releases:
             point, _ = advance(releases[-1], family, count, first=False)
-        noise = plan.fit_noise(share, last=last, carried=carried)
-        own = point, family, count, share, noise, releases
-        releases.append(_fitting(rows, *own, last=last, before=before, places=places))
+        last = place == len(shares)
+        found = _fitting(
+            rows, point, family, count, share, releases, last=last, before=before, places=places
+        )
+        releases.append(found)
     return Seen(plan, family, seen.box, tuple(releases), count, rows.described)
 
 
@@ -175,14 +174,17 @@ def _fitting(
     family: Family,
     count: float,
     share: Fraction,
-    noise: FitNoise,
     releases: Sequence[Release],
     *,
     last: bool = False,
     before: Release | None = None,
     places: Sequence[int] | None = None,
 ) -> Release:
-    """Take a fitting look at a point, or nearer where its limits would cut a level's rows."""
+    """Take a fitting look at a point, or nearer where its limits would cut a level's rows.
+
+    Where information is carried from a look before, with delta there is no noise for it.
+    """
+    noise = rows.plan.fit_noise(share, last=last, carried=before is not None)
 
     def limits(point: Point) -> tuple[float, float]:
         reach = math.inf, math.inf
@@ -202,8 +204,9 @@ def _fitting(
         A, _ = limits(point)
         earlier = releases[-1].limits[0] if releases else math.inf
         point = shortened(point, rows.described, A, A / earlier)
-    told = point, family, limits(point), share, noise
-    return rows.fitting(*told, last=last, before=before, places=places)
+    return rows.fitting(
+        point, family, limits(point), share, noise, last=last, before=before, places=places
+    )
 
 
 def _locating(
