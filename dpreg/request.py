@@ -287,7 +287,7 @@ def _bought_or(value: object, name: str) -> Fraction | str | None:
 def shares_of(
     value: object, name: str, steps: Collection[str], rest: str
 ) -> Mapping[str, Fraction]:
-    """Return parts of eps by step, of those that a call may have; `rest` is what it is for."""
+    """Return each step's share of eps; the steps are the call's, and `rest` takes what is left."""
     if not isinstance(value, Mapping | None):
         raise ArgumentError(
             'shares must be a mapping of steps to parts of eps, such as {"bounds": 0.2}; got '
@@ -461,7 +461,7 @@ class SelectionRequest(FormulaRequest):
             raise ArgumentError('penalty="bic" needs sigma2, a number or "private".')
 
     def as_pcls(self) -> Self:
-        """Return what "auto" means where PCLS answers: its way of fitting nearest to the asked."""
+        """Return what PCLS answers for "auto": it fits in the nearest way that it has."""
         nearest = {"auto": "split", "same": "split", "fresh": "share"}
         return replace(self, method="pcls", fit=nearest.get(self.fit or "", self.fit))
 

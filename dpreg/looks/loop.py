@@ -182,7 +182,7 @@ def _fitting(
 ) -> Release:
     """Take a fitting look at a point, or nearer where its limits would cut a level's rows.
 
-    Where information is carried from a look before, with delta there is no noise for it.
+    With delta, information that is carried from an earlier look needs no noise of its own.
     """
     noise = rows.plan.fit_noise(share, last=last, carried=before is not None)
 

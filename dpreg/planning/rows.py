@@ -615,7 +615,7 @@ def predicted(release: Callable[[int], Told], names: Sequence[str]) -> pd.DataFr
 
 
 def _agree(whole: Floats) -> bool:
-    """Whether releases say the same: all or none has an interval, and errors are alike."""
+    """Whether the releases agree: all or none have an interval, and their errors are alike."""
     hidden = np.isnan(whole).mean(axis=0)
     if np.any((hidden > 0) & (hidden < 1)):
         return False
