@@ -6,9 +6,9 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-# Tests that share a cluster form a group, which one worker runs. There is a worker for each core and
-# one more, as workers wait for what they start, so each takes one thread for its linear algebra.
-PYTEST_ARGS ?= -n $(shell expr $$(nproc) + 1) --dist loadgroup
+# Tests that share a cluster form a group, which one worker runs. There is a worker for each core, so
+# each takes one thread for its linear algebra.
+PYTEST_ARGS ?= -n $(shell nproc) --dist loadgroup
 
 # The folder of real data that some tests and examples read; they skip or say so without it.
 ifndef DPREG_DATA
@@ -34,7 +34,7 @@ $(PIP_INSTALL) --require-hashes -r locks/$(1).txt
 $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 endef
 
-.PHONY: help venv demo test unit lint vignettes pages-numbers audit audit-calls mutants coverage bench replication holds docs docs-look fresh lock matrix release r-check r-readme r-docs clean
+.PHONY: help venv demo test packages unit lint vignettes pages-numbers audit audit-calls mutants coverage bench replication holds docs docs-look fresh lock matrix release r-check r-readme r-docs clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,15 +82,17 @@ demo: $(VENV)/.dpreg-run  ## select variables in the RAND health data at eps = 1
 
 # ---- what developers run -----------------------------------------------------------------------
 
-# `unit` runs the vignettes as pasted; `docs` runs them in Jupyter, and a warning of Sphinx is an error.
-# The last three keep one core each, the longest first; what they install is there before they start side by side.
-test: unit $(VENV)/.dpreg-docs $(VENV)/rpy2-api/.built  ## run the tests and every static check
-	$(MAKE) --jobs=2 --output-sync=line r-check lint docs
+# `docs` runs the vignettes in Jupyter; a warning of a cell or of Sphinx is an error.
+# The others run one after the other beside `unit`; what they install is there before they start.
+test: packages $(VENV)/.dpreg-docs $(VENV)/rpy2-api/.built  ## run the tests and every static check
+	$(MAKE) --jobs=2 --output-sync=line unit r-check docs lint
 
-unit: $(VENV)/.dpreg-test
+packages: $(VENV)/.dpreg-test
 	@command -v java >/dev/null || scripts/apt_packages.sh java
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || scripts/apt_packages.sh postgres
 	@command -v pdflatex >/dev/null || scripts/apt_packages.sh latex
+
+unit: packages
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --doctest-modules tests dpreg --ignore=tests/r_bridge $(PYTEST_ARGS)
 
 lint: $(VENV)/.dpreg-test
@@ -110,9 +112,9 @@ r-docs:  ## write the R package's NAMESPACE and man/ from its comments
 	scripts/apt_packages.sh r-docs
 	Rscript -e 'roxygen2::roxygenise("r_bridge/dpreg", load_code = "source")'
 
-# Also part of `unit`; `make docs` runs the pages in Jupyter, as they are published.
+# `unit` runs two of them; `make docs` runs the pages in Jupyter, as they are published.
 vignettes: $(VENV)/.dpreg-test  ## run the vignettes as a reader would paste them
-	$(BIN)/python -m pytest tests/test_vignettes.py $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/test_vignettes.py -m "audit or not audit" $(PYTEST_ARGS)
 
 pages-numbers: $(VENV)/.dpreg-test  ## run the vignettes and put right each exact number that they assert
 	PYTHONPATH=tests $(BIN)/python scripts/pages_numbers.py --write

@@ -41,6 +41,7 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 1200  # seconds for a cell: it ends what hangs, on a busy machine too
 nb_execution_in_temp = True
 nb_merge_streams = True
+nb_output_stderr = "error"  # such as a warning
 
 # Pages on data that cannot be shipped say so in a comment. Without the folder that DPREG_DATA names
 # they are built, with a warning box on top, and not run.

@@ -1,5 +1,6 @@
 """What all tests share: where the real data lie, and how hypothesis behaves."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -18,6 +19,17 @@ settings.register_profile(
 )
 settings.register_profile("explore", parent=settings.get_profile("steady"), derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+
+def pytest_collection_finish() -> None:
+    """Leave out of later garbage collections what tests themselves are made of: it stays."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """Let go of it at the end, or extensions tell of leaks."""
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")

@@ -91,11 +91,12 @@ def test_far_tails_err_on_the_side_of_caution(law):
     assert near == pytest.approx(0.04, rel=1e-3)
 
 
-def test_two_thousand_ridged_fits_never_contradict_themselves():
+@pytest.mark.parametrize("fits", [500, pytest.param(2_000, marks=pytest.mark.audit)])
+def test_ridged_fits_never_contradict_themselves(fits):
     """The estimate lies in its interval, and 0 lies outside exactly where p is below alpha."""
     rng = np.random.default_rng(7)
     ridged, outside = 0, 0
-    for _ in range(2000):
+    for _ in range(fits):
         z = few_rows(rng)
         eps = Fraction(str(rng.choice(["0.05", "0.2", "0.5"])))
         noisy = release_gram(accumulate([z], 5), range(4), eps=eps, rng=rng)
@@ -114,5 +115,5 @@ def test_two_thousand_ridged_fits_never_contradict_themselves():
             holds = (ends[:, 0] <= 0) & (ends[:, 1] >= 0)
             near = np.abs(p - alpha) < 1e-9
             assert (holds == (p >= alpha))[~near].all()
-    assert ridged > 1900
-    assert outside > 15, "the quantiles alone would have left estimates outside"
+    assert ridged > 0.95 * fits
+    assert outside > 0.0075 * fits, "the quantiles alone would have left estimates outside"

@@ -95,6 +95,7 @@ def test_a_plan_says_that_rows_of_like_show_and_keeps_no_more_of_them_than_it_us
         "formula": "y ~ a",
         "schema": SCHEMA,
         "sigma": 0.5,
+        "n": 4_000,
         "eps": 1,
         "of": of,
         "method": method,
