@@ -92,7 +92,8 @@ packages: $(VENV)/.dpreg-test
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || scripts/apt_packages.sh postgres
 	@command -v pdflatex >/dev/null || scripts/apt_packages.sh latex
 
-unit: packages
+unit: $(VENV)/.dpreg-test
+	@$(MAKE) --no-print-directory packages
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --doctest-modules tests dpreg --ignore=tests/r_bridge $(PYTEST_ARGS)
 
 lint: $(VENV)/.dpreg-test

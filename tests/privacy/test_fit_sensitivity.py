@@ -29,7 +29,7 @@ WEIGHTS = [Fraction(1, 20), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(3
 
 def shrunk(vectors):
     """Scale an array down into the unit ball, if it is outside."""
-    return vectors / max(1.0, float(np.linalg.norm(vectors)))
+    return vectors / max(1.0, math.sqrt(np.vdot(vectors, vectors)))
 
 
 def searched(change, pairs, shape, protection, seed, held=shrunk):
@@ -39,7 +39,7 @@ def searched(change, pairs, shape, protection, seed, held=shrunk):
     added = protection.neighbors == "add-remove"
 
     def moved(flat):
-        one, other = (held(half.reshape(shape)) for half in np.split(flat, 2))
+        one, other = map(held, flat.reshape(2, *shape))
         return change(one, zero if added else other)
 
     flat = [np.concatenate([a.ravel(), b.ravel()]) for a, b in pairs]
@@ -140,7 +140,7 @@ def test_the_contrast_comes_with_the_score_at_no_cost(protection, weight, column
         return float(weight) * moved + ((np.outer(f, f) - np.outer(h, h)) ** 2).sum()
 
     def halves(vectors):
-        return np.array([part / max(1.0, float(np.linalg.norm(part))) for part in vectors])
+        return vectors / np.maximum(1.0, np.sqrt((vectors * vectors).sum(axis=1)))[:, None]
 
     kinds = scores(columns, np.random.default_rng(columns))
     both = [np.array([one, other]) for one in kinds[::3] for other in kinds[::3]]
@@ -206,9 +206,8 @@ def test_a_persons_rows_move_moments_no_more_than_one_row(protection, rank):
     zero, best = np.zeros((rank, 4)), 0.0
 
     def moved(flat):
-        one, other = np.split(flat, 2)
-        added = protection == ADD
-        return change(one.reshape(rank, 4), zero if added else other.reshape(rank, 4))
+        one, other = flat.reshape(2, rank, 4)
+        return change(one, zero if protection == ADD else other)
 
     corner = np.zeros((2, rank, 4))
     corner[:, 0, [0, 3]] = [[1.0, 1.0], [-1.0, 1.0]]
