@@ -161,7 +161,7 @@ def _score(release: Release) -> tuple[Floats, Floats]:
     d, variance = release.point.size, held(release.score_sd) ** 2
     if release.contrast is None:
         return release.score, variance * np.eye(d)
-    inner, rest = (release.score + release.contrast) / 2, (release.score - release.contrast) / 2
+    inner, rest = release.parts
     noise = variance / 2
     prior = max(held(float(rest @ rest)) / d - noise, 0.0)
     rest, left = rest * prior / (prior + noise), noise * prior / (prior + noise)

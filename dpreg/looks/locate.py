@@ -18,8 +18,18 @@ are together least where S^3 is in proportion to phi^(3/2) n d a:
     S = sqrt(phi) (c a n d / sqrt 2)^(1/3),
 
 c about .148 kappa_3 (`TUNING.limit`). S is no less than sqrt(d phi), the root mean square of |s_i|.
-The contrast that the last look releases says what it did cut (`dpreg.looks.law`). A is what lets
-the noise of H have a public share of n.
+
+With delta the last look has a look before it that says what limits cut. Its limit was S0, and of
+what lies between S0/2 and S0 it released the sum: t is the mean square of that in a cell, above its
+noise, and TUNING.doubt of its standard errors higher. Scores whose chance falls as x^-2 have as
+much again beyond S0, and S0/S of that beyond S. The square, t (S0/S)^2, and the noise of what half
+the limit leaves, 2 S^2/a^2 in a cell, are together least where
+
+    S^4 = t S0^2 a^2/2.
+
+So S is narrow where the rows' tails are short, and as wide as they are long.
+
+A is what lets the noise of H have a public share of n.
 
 *Locating looks.* One weight serves both blocks; R and tau are fixed multiples of the located scale.
 """
@@ -50,6 +60,9 @@ def fit_limits(
     score_sd: float,
     several: int = 1,
     farthest: tuple[float, float] = (math.inf, math.inf),
+    *,
+    limit: float = TUNING.limit,
+    before: Release | None = None,
 ) -> tuple[float, float]:
     """Return A and S of a fitting look.
 
@@ -68,6 +81,10 @@ def fit_limits(
         Rows that a unit is expected to have.
     farthest : (float, float)
         What no unit exceeds (`farthest`).
+    limit : float
+        c.
+    before : Release, optional
+        The fitting look that says what limits cut; without it S follows from c.
     """
     loud = math.inf
     if information_sd > 0:
@@ -75,9 +92,26 @@ def fit_limits(
     A = min(max(loud, 2 * size * several), _MOST * size * several)
     a = 2 / score_sd
     heard = a / math.sqrt(1 + a / 2)
-    wide = (TUNING.limit * heard * max(rows, 1.0) * size / math.sqrt(2)) ** (1 / 3)  # by definition
-    S = math.sqrt(dispersion) * max(wide, math.sqrt(size))
+    wide = (limit * heard * max(rows, 1.0) * size / math.sqrt(2)) ** (1 / 3)  # by definition
+    S = math.sqrt(dispersion) * wide
+    if before is not None:
+        S = math.sqrt(before.limits[1] * a) * (cut_by(before) / 2) ** 0.25  # by definition
+    S = max(S, math.sqrt(dispersion * size))
     return held(min(A, farthest[0])), held(min(S, farthest[1]))
+
+
+def cut_by(release: Release) -> float:
+    """Return the mean square a cell of what lies between S/2 and S, or might as far as noise says.
+
+    Parameters
+    ----------
+    release : Release
+        Of a fitting look.
+    """
+    _, rest = release.parts
+    size, noise = len(rest), held(release.score_sd) ** 2 / 2
+    seen = max(held(float(rest @ rest)) / size - noise, 0.0)
+    return seen + TUNING.doubt * noise * math.sqrt(2 / size)
 
 
 def farthest(point: Point, family: Family, described: Described) -> tuple[float, float]:

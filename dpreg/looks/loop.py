@@ -184,11 +184,14 @@ def _fitting(
 
     With delta, information that is carried from an earlier look needs no noise of its own.
     """
-    noise = rows.plan.fit_noise(share, last=last, carried=before is not None)
+    plan = rows.plan
+    noise = plan.fit_noise(share, count, last=last, carried=before is not None)
+    c = TUNING.limit if plan.gaussian else TUNING.limit_pure
+    told = releases[-1] if last and plan.gaussian else None
 
     def limits(point: Point) -> tuple[float, float]:
         reach = math.inf, math.inf
-        if not rows.plan.persons:  # who may own any number of rows
+        if not plan.persons:  # who may own any number of rows
             reach = farthest(point, family, rows.described)
         return fit_limits(
             count,
@@ -196,11 +199,13 @@ def _fitting(
             point.dispersion,
             noise.information_sd,
             noise.score_sd,
-            rows.plan.several,
+            plan.several,
             reach,
+            limit=c,
+            before=told,
         )
 
-    if rows.plan.gaussian:
+    if plan.gaussian:
         A, _ = limits(point)
         earlier = releases[-1].limits[0] if releases else math.inf
         point = shortened(point, rows.described, A, A / earlier)

@@ -27,6 +27,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Final
 
 from dpreg.looks.tuning import TUNING
@@ -181,19 +182,25 @@ class LookPlan:
         share = response_share(_BOX_SIGNAL * (self.triangle.dimension - 1))
         return box_matrix_laplace(self.triangle, share, own, who)
 
-    def fit_noise(self, share: Fraction, *, last: bool, carried: bool = False) -> FitNoise:
-        """Return the noise of a fitting look; `carried` where its H is that of an earlier one."""
+    def fit_noise(
+        self, share: Fraction, rows: float = math.inf, *, last: bool, carried: bool = False
+    ) -> FitNoise:
+        """Return the noise of a fitting look at so many rows.
+
+        `carried` where its H is that of an earlier look. Else H gets the share at which its noise
+        leaves room for usual rows (`dpreg.looks.locate`), within limits.
+        """
         own = self.strength * share
         if self.gaussian:
-            own_h = TUNING.information if last else TUNING.information_early
-            h = _share(0.0 if carried else own_h)
-            return gaussian_fit(
-                self.columns,
-                own,
-                self.protection,
-                information=h,
-                middle="matrix" if last else "trace",
-            )
+            middle = "matrix" if last else "trace"
+            fitted = partial(gaussian_fit, self.columns, own, self.protection, middle=middle)
+            h = 0.0 if carried else TUNING.information if last else TUNING.information_early
+            noise = fitted(information=_share(h))
+            norm = 4 * self.columns * math.sqrt(self.columns) * self.several * noise.information_sd
+            more = h * (norm / (TUNING.loud * max(rows, 1.0))) ** 2
+            if more <= h:
+                return noise
+            return fitted(information=_share(min(more, TUNING.information_most)))
         return pure_fit(self.columns, own, self.protection, trace=_share(TUNING.early))
 
     def locating_noise(self, share: Fraction, signal: float) -> MomentNoise:
@@ -304,7 +311,7 @@ def plan_looks(
         pure = Budget(cost.eps)
         return LookPlan(triangle, d, gaussian, cost.eps, pure, protection, chooses, later)
     box, joint = len(triangle.columns) + 1, (d + 1) * (d + 2) // 2
-    trace, last = fit_cells(d, "trace"), fit_cells(d, "matrix") + d
+    trace, last = fit_cells(d, "trace"), fit_cells(d, "matrix")
     looks = TUNING.looks * trace + last
     if chooses and protection.person is None:
         looks = (len(TUNING.choosing) + 1) * joint

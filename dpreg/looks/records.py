@@ -127,8 +127,8 @@ class Release:
     limits : (float, float)
         A and S, or R and tau.
     contrast : (d,) array or None
-        What s would be if S were half as large, less the rest of s, with as much noise; None where
-        it was not released.
+        What s would be if S were half as large, less the rest of s, with as much noise; None at a
+        locating look.
     share : float
         Of what all looks cost together.
     together : bool
@@ -171,6 +171,12 @@ class Release:
         """
         own = self.information_sd * np.eye(self.point.size)
         return own if self.carried is None else self.carried
+
+    @property
+    def parts(self) -> tuple[Floats, Floats]:
+        """The score up to S/2, and the rest of it: each has half of the score's variance."""
+        assert self.contrast is not None
+        return (self.score + self.contrast) / 2, (self.score - self.contrast) / 2
 
     @property
     def trace_sd(self) -> float:

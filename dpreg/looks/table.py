@@ -281,7 +281,7 @@ class Taken(ABC):
             trace=float(np.trace(middle) if matrix else middle),
             limits=limits,
             share=float(share),
-            contrast=None if drawn.contrast is None else S * _noisy(exact.contrast, drawn.contrast),
+            contrast=S * _noisy(exact.contrast, drawn.contrast),
             degrees=None if before is None else before.degrees,
             cuts=self._cuts(at, family, S, 1),
             lacks=self._cuts(at, family, A, 0),

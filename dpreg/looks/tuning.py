@@ -51,17 +51,23 @@ class Tuning:
         The first one's share of it: at .12 and .25 errors and widths are within a twentieth.
     radius_choosing, radius_choosing_pure, residual_choosing, residual_blind : float
         R and tau of a choice's looks; the last of a yes/no response, over its usual reach.
-    information, information_early : float
-        H's share of a fitting look: the last one's, and that of one in between. With .15 for both
+    information, information_early, information_most : float
+        H's share of a fitting look: the last one's, and that of one in between, where its noise
+        leaves room for usual rows; and where it does not the most. Were it always the least, .20 of
+        real slopes would be marked or absent for .16 (20 releases, 2026-11-28). With .15 for both
         rare levels hold less (`diamonds_I1` .4 for .96).
     loud : float
         The norm of H's noise over n. Less hides fewer directions and limits more rows; at .2 and
         with a share of .2 widths were a tenth larger and hidden columns held less.
-    limit : float
-        c of a score's limit (`dpreg.looks.locate`). With .2, .3, .35 and .4 unmarked slopes of real
-        tables hold .930, .931, .934 and .948 at widths of 1.75, 1.82, 1.79 and 1.91 (12, 12, 20 and
-        8 releases, both halves), right models are 1.46, 1.50, 1.52 and 1.58 wide; at pure eps they
-        hold .91, .93, .94 and .94 at 3.6, 3.5, 3.6 and 3.7 (6 releases; 2026-11-27).
+    limit, limit_pure : float
+        c of a score's limit (`dpreg.looks.locate`). With .04, .06 and .08 unmarked slopes hold
+        .941, .947 and .947 at widths of 1.74, 1.77 and 1.75, right models .929, .940 and .949 at
+        1.30, 1.37 and 1.42 (20 releases, both halves, 2026-11-28). With .2, .3, .35 and .4 they
+        hold .91, .93, .94 and .94 at pure eps, at 3.6, 3.5, 3.6 and 3.7 (6 releases, 2026-11-27).
+    doubt : float
+        Standard errors by which what a limit cut may exceed what was seen of it. At 3 widths of
+        right models are 1.41 for 1.37, and all hold as much (20 releases, 2026-11-28). Did S follow
+        from c alone, at .35 as at pure eps, they would be 1.58, and predictions twice as far off.
     radius, residual : float
         R and tau of a locating look, over the located scale: with R of 2 pure intervals hold .90
         of the time where they hold .93; at 1.3 or tau of 1.7 they are a tenth and a fifth wider.
@@ -83,9 +89,9 @@ class Tuning:
         At 16 widths are .03 larger, at 1 hidden columns fail.
     guess : float
         Share of a variance that is a guess at what H lacks, or its noise, above which a coefficient
-        is marked, and that is the prior's, above which there is no interval. If B counted as a
-        guess, at .7 of a variance unmarked slopes would hold .943 for .934; .26 of slopes would be
-        marked or absent for .20, and at pure eps .49 for .38 (2026-11-27).
+        is marked, and that is the prior's, above which there is no interval. At .5, .65 and .75
+        unmarked slopes hold .947, .944 and .938, and .16, .13 and .12 of them are marked or absent,
+        of right models .11, .10 and .09 (20 releases, both halves, 2026-11-28).
     """
 
     early: float = 0.07
@@ -99,8 +105,11 @@ class Tuning:
     fresh_first: float = 0.15
     information: float = 0.12
     information_early: float = 0.35
+    information_most: float = 0.7
     loud: float = 0.15
-    limit: float = 0.35
+    limit: float = 0.06
+    limit_pure: float = 0.35
+    doubt: float = 2.0
     radius: float = 1.4
     residual: float = 2.5
     radius_choosing: float = 1.3
@@ -111,7 +120,7 @@ class Tuning:
     longest: float = 2.0
     least: float = 0.5
     prior: float = 4.0
-    guess: float = 0.5
+    guess: float = 0.6
 
     @property
     def early_pure(self) -> float:

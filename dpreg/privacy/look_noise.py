@@ -20,8 +20,7 @@ What is released, in units of 2**-40, what a unit is, and how far one moves each
 - `pure_fit`, for pure eps: noise of density exp(-|v|/b) on s, discrete Laplace noise on the trace
   t. No H is released: such a look carries that of an earlier one.
 
-Where M is released, and at pure eps, the score is *halved*: the contrast is released beside it, and
-both are one vector of 2 d cells, which moves no more than the score does.
+Score and contrast are one vector of 2 d cells, which moves no more than the score does.
 
 *Statement (Gaussian).* The sum over all cells of (change/scale)^2 is at most mu^2 between
 neighbours. *Proof.* At most h mu^2 for H, and what is left for the others, by the statements there;
@@ -155,14 +154,13 @@ class Drawn:
     score : tuple of int
     middle : (d, d) tuple of tuples of int, or int
         The matrix or its trace.
-    contrast : tuple of int, or None
-        None where none is released.
+    contrast : tuple of int
     """
 
     information: Symmetric | None
     score: tuple[int, ...]
     middle: Symmetric | int
-    contrast: tuple[int, ...] | None = None
+    contrast: tuple[int, ...]
 
 
 def _use(part: Part, mechanism: str, strength: Fraction, protection: Protection) -> None:
@@ -197,8 +195,6 @@ class FitNoise:
     information_sd, score_sd, middle_sd : float
         Standard deviations in units of one: of an off-diagonal cell of H, 0 if there is no H; of a
         cell of s, or of the contrast; of an off-diagonal cell of M, or of the trace.
-    halved : bool
-        Whether the score's contrast is released, too.
     """
 
     columns: int
@@ -213,7 +209,6 @@ class FitNoise:
     information_sd: float
     score_sd: float
     middle_sd: float
-    halved: bool
 
     def draw(self, part: Part) -> Drawn:
         """Use up the part that was charged and draw the noise.
@@ -232,7 +227,7 @@ class FitNoise:
         information = (
             self._matrix(self.information_scales, rng) if self.information_scales else None
         )
-        size = self.columns * (1 + self.halved)
+        size = 2 * self.columns
         if self.mechanism == "gaussian":
             number = gaussian_noise
             both = gaussian_noise(size, self.score_scale, rng=rng)
@@ -245,7 +240,7 @@ class FitNoise:
         else:
             (middle,) = number(1, self.middle_scales[0], rng=rng)
         score, contrast = tuple(both[: self.columns]), tuple(both[self.columns :])
-        return Drawn(information, score, middle, contrast if self.halved else None)
+        return Drawn(information, score, middle, contrast)
 
     def _matrix(self, scales: Scales, rng: Generator | None) -> Symmetric:
         """Draw a symmetric matrix."""
@@ -258,9 +253,9 @@ class FitNoise:
 
 
 def fit_cells(columns: int, middle: str) -> int:
-    """Return how many cells a fitting look at d columns releases, a contrast apart."""
+    """Return how many cells a fitting look at d columns releases."""
     triangle = columns * (columns + 1) // 2
-    return triangle + columns + (triangle if middle == "matrix" else 1)
+    return triangle + 2 * columns + (triangle if middle == "matrix" else 1)
 
 
 def gaussian_fit(
@@ -309,7 +304,6 @@ def gaussian_fit(
         information_sd=max(of_h[1:], default=0.0) / CELL_UNITS,
         score_sd=score / CELL_UNITS,
         middle_sd=scales[-1] / CELL_UNITS,
-        halved=middle == "matrix",
     )
 
 
@@ -352,7 +346,6 @@ def pure_fit(columns: int, eps: Fraction, protection: Protection, *, trace: Frac
         information_sd=0.0,
         score_sd=math.sqrt(l2_norm_variance(2 * columns, score)) / CELL_UNITS,
         middle_sd=math.sqrt(laplace_variance(number)) / CELL_UNITS,
-        halved=True,
     )
 
 

@@ -135,8 +135,8 @@ and an outer part b_i whose squares are at most 2**38. Nothing else is asked of 
 positive semidefinite, of any rank. A unit that is excluded is zero.
 
 Released are, over all units and in units of 2**-40, the information H = sum H_i, the score
-s = 2**20 sum f_i, and the middle: the matrix M = sum f_i f_i', or its trace t = sum |f_i|^2; and
-beside the score of some looks the *contrast* c = 2**20 sum (a_i - b_i). Below, units of one:
+s = 2**20 sum f_i, beside it the *contrast* c = 2**20 sum (a_i - b_i), and the middle: the matrix
+M = sum f_i f_i', or its trace t = sum |f_i|^2. Below, units of one:
 tr H_i <= 1, |f_i| <= 1, |a_i| <= 1/2 and |b_i| <= 1/2.
 
 Units
@@ -154,51 +154,49 @@ Gaussian noise
 --------------
 A cell gets noise of scale sigma/sqrt(weight), each distinct cell once. Weights of a symmetric
 matrix are 1 on the diagonal and 2 off it, so that the weighted sum of squares is the squared
-Frobenius norm, which counts each off-diagonal cell twice. The score has the weight g, the trace 1.
+Frobenius norm, which counts each off-diagonal cell twice. Score and contrast have the weight g,
+the trace 1.
 
 *Statement (information).* |dH|_F^2 <= 2 under replace-one, 1 under add-remove.
 *Proof.* Eigenvalues are at least 0 and sum to at most 1: |H_i|_F <= tr H_i <= 1. One replaced:
 |H_i - H_j|_F^2 = |H_i|_F^2 + |H_j|_F^2 - 2 tr(H_i H_j), and the trace of a product of two positive
 semidefinite matrices is at least 0. QED
 
-*Statement (score and middle together).* For every g > 0, and for the trace g >= 1/2,
+*Statement (score, contrast and middle together).* Let u_i = (f_i, a_i - b_i), and s and c be one
+vector of 2 d cells, the sum of u_i. For every g > 0, and for the trace g >= 1,
 
-    g |ds|^2 + |dM|_F^2 <= (2 + g)^2/2 where g <= 2 and 4 g where g >= 2,  under replace-one,
-    g |ds|^2 + dt^2     <= 4 g                                             under replace-one,
-    either              <= g + 1                                           under add-remove.
+    g |d(s, c)|^2 + |dM|_F^2 <= (2 + g)^2/2 where g <= 2 and 4 g where g >= 2,  under replace-one,
+    g |d(s, c)|^2 + dt^2     <= 4 g                                             under replace-one,
+    either                   <= g + 1                                           under add-remove.
 
-*Proof.* Add-remove: |f f'|_F = |f|^2 <= 1. Replace-one, f by h: let p = f - h and q = f + h,
-P = |p|^2 and Q = |q|^2. Then P + Q = 2 u with u = |f|^2 + |h|^2 <= 2, and p'q = |f|^2 - |h|^2,
-which is at most 2 - u in modulus, as the larger of the two squares is at most 1.
+*Proof.* As f_i = a_i + b_i, |u_i|^2 = 2 |a_i|^2 + 2 |b_i|^2 <= 1. Add-remove:
+|f f'|_F = |f|^2 <= 1. Replace-one, u = (f, a) by w = (h, b):
 
-Matrix: f f' - h h' = (p q' + q p')/2 has the squared norm (P Q + (p'q)^2)/2, so that the left side
-is at most g P + P (2 u - P)/2 + (2 - u)^2/2. That is convex in u, which lies between P/2 and 2. At
-u = 2 it is g P + 2 P - P^2/2 with P <= 4: largest at P = 2 + g where g <= 2, else at P = 4, as
-stated. At u = P/2 it is g P + (2 - P/2)^2/2, convex in P: at most 2 or 4 g, which are no more.
+Matrix: f f' is a block of u u', and its change no longer than that of the whole. Let p = u - w and
+q = u + w, P = |p|^2 and Q = |q|^2. Then P + Q = 2 v with v = |u|^2 + |w|^2 <= 2, and
+p'q = |u|^2 - |w|^2, which is at most 2 - v in modulus, as the larger of the two squares is at
+most 1. u u' - w w' = (p q' + q p')/2 has the squared norm (P Q + (p'q)^2)/2, so that the left side
+is at most g P + P (2 v - P)/2 + (2 - v)^2/2. That is convex in v, which lies between P/2 and 2. At
+v = 2 it is g P + 2 P - P^2/2 with P <= 4: largest at P = 2 + g where g <= 2, else at P = 4, as
+stated. At v = P/2 it is g P + (2 - P/2)^2/2, convex in P: at most 2 or 4 g, which are no more.
 
-Trace: let a = |f| + |h| and b = ||f| - |h||, so that a + b = 2 max(|f|, |h|) <= 2. The left side is
-at most g a^2 + a^2 b^2 <= (2 - b)^2 (g + b^2), whose derivative in b is
-2 (2 - b)(2 b - 2 b^2 - g), and 2 b - 2 b^2 <= 1/2 <= g: largest at b = 0. QED
+Trace: let |f| = cos x and |h| = cos y, x and y from 0 to pi/2, so that |a| <= sin x and
+|b| <= sin y. Then |u - w|^2 <= (cos x + cos y)^2 + (sin x + sin y)^2 = 2 + 2 cos z with z = x - y,
+and dt = cos^2 x - cos^2 y = -sin(x + y) sin z, so that dt^2 <= sin^2 z <= 2 (1 - cos z). The left
+side is at most 2 g (1 + cos z) + 2 (1 - cos z) <= 4 g. QED
 
-All are attained: by orthogonal H_i of rank one; by unit vectors f and h with f'h = -g/2, or -1
-where g >= 2 and for the trace; and by k times the same unit replaced by k times the same other.
+All are attained: by orthogonal H_i of rank one; without an a by unit vectors f and h with
+f'h = -g/2, or -1 where g >= 2 and for the trace; and by k times the same unit replaced by k times
+the same other. With g < 1 the trace moves farther, at x = pi/4 + z/2 and y = pi/4 - z/2.
 
-*The score's weight.* Under replace-one g = 2 for the matrix and 1/2 for the trace: the score gets
-the noise that it would have alone, 2/mu, and the middle comes free. Under add-remove both move
-most at once, and what the middle gets the score loses: g = 4 gives the matrix a fifth of mu^2, and
-the score 1.12 times the noise that it would have alone; g = 16 the trace, a single number that is
-needed to a few percent, a seventeenth, and 1.03 times.
+*The score's weight.* Under replace-one g = 2 for the matrix and 1 for the trace: the score gets
+the noise that it would have alone, 2/mu, and the contrast and the middle come free. Under
+add-remove all move most at once, and what the middle gets the score loses: g = 4 gives the matrix
+a fifth of mu^2, and the score 1.12 times the noise that it would have alone; g = 16 the trace, a
+single number that is needed to a few percent, a seventeenth, and 1.03 times.
 
-The contrast
-------------
-*Statement.* Every bound here on s, alone or together with M, holds of s and c as one vector of 2 d
-cells with the same weight in each. *Proof.* Let u_i = (f_i, a_i - b_i). As f_i = a_i + b_i,
-|u_i|^2 = 2 |a_i|^2 + 2 |b_i|^2 <= 1, so that u_i is what f_i was: any vector of at most unit
-length, in 2 d places. f_i f_i' is a block of u_i u_i', and a change of the block is no longer than
-that of the whole. QED
-
-So s keeps the noise that it would have alone, and what half its limit leaves of it, (s + c)/2, and
-the rest, (s - c)/2, have half the variance each.
+What half its limit leaves of a score, (s + c)/2, and the rest, (s - c)/2, have half the variance of
+s each.
 
 Pure eps
 --------
@@ -385,7 +383,7 @@ def located_weights(size: int, weight: Fraction) -> dict[tuple[int, int], Fracti
 
 
 SCORE_WEIGHTS: Final = {
-    "replace-one": {"matrix": Fraction(2), "trace": Fraction(1, 2)},
+    "replace-one": {"matrix": Fraction(2), "trace": Fraction(1)},
     "add-remove": {"matrix": Fraction(4), "trace": Fraction(16)},
 }
 """g, the score's weight beside the middle's, by the neighbours (see the module)."""
@@ -397,12 +395,12 @@ def information_l2_squared(protection: Protection) -> Fraction:
 
 
 def joint_l2_squared(weight: Fraction, middle: str, protection: Protection) -> Fraction:
-    """Return the largest g |ds|^2 + |dM|_F^2, or g |ds|^2 + dt^2, between neighbours.
+    """Return the largest g |d(s, c)|^2 + |dM|_F^2, or with dt^2 in its place, between neighbours.
 
     Parameters
     ----------
     weight : Fraction
-        g, at least 1/2, which the trace under replace-one asks for.
+        g, at least 1, which the trace under replace-one asks for.
     middle : {"matrix", "trace"}
     protection : Protection
 
@@ -411,7 +409,7 @@ def joint_l2_squared(weight: Fraction, middle: str, protection: Protection) -> F
     Fraction
         In units of one.
     """
-    assert weight >= Fraction(1, 2)
+    assert weight >= 1
     if protection.neighbors != "replace-one":
         unit = weight + 1
     elif middle == "matrix" and weight <= 2:

@@ -259,7 +259,7 @@ def test_rare_levels_do_not_touch_the_errors_of_others(share):
 
 def test_intervals_hold_least_squares_of_a_wrong_model():
     """A square left out, errors that fan out: robust errors, and the fit without privacy held."""
-    schema, inside = {"x": (-3, 3), "y": (-20, 20)}, []
+    schema, inside, ratios = {"x": (-3, 3), "y": (-20, 20)}, [], []
     for seed in range(20):
         rng = np.random.default_rng(seed)
         x = rng.uniform(-3, 3, 20_000)
@@ -269,8 +269,11 @@ def test_intervals_hold_least_squares_of_a_wrong_model():
         fit = dpreg.dp_ols("y ~ x", data, 1, delta=1e-6, schema=schema, unsafe_seed=seed)
         low, high = fit.conf_int().loc["x"]
         inside.append(low < theirs.params["x"] < high)
-        assert fit.bse_sampling["x"] == pytest.approx(theirs.bse["x"], rel=0.25)
+        ratios.append(fit.bse_sampling["x"] / theirs.bse["x"])
+        assert fit.bse["x"] > theirs.bse["x"]
     assert np.mean(inside) >= 0.85
+    assert np.median(ratios) == pytest.approx(1, abs=0.15)
+    assert min(ratios) > 0.6  # a release may limit scores by half of what the fit is made of
 
 
 def test_all_rows_of_a_person_count_and_errors_are_clustered():

@@ -7,7 +7,8 @@ import pytest
 from oracles.look_rows import KINDS, ONE, hostile, plain, point_of, rows_of
 
 from dpreg.looks.coordinates import place_of
-from dpreg.looks.locate import farthest, fit_limits, locating_limits
+from dpreg.looks.locate import cut_by, farthest, fit_limits, locating_limits
+from dpreg.looks.records import Release
 from dpreg.looks.rows import Rows
 from dpreg.looks.tuning import TUNING
 
@@ -35,6 +36,32 @@ def test_the_score_s_limit_balances_what_it_cuts_and_the_noise():
         wider = fit_limits(n * factor, d, phi, 1.0, sd)[1]
         assert wider == pytest.approx(S * factor ** (1 / 3), rel=1e-9)
         assert fit_limits(n, d, phi * factor**2, 1.0, sd)[1] == pytest.approx(S * factor)
+
+
+def fitted(rest, score_sd, S):
+    """A release at a limit S of which this lies beyond half of it."""
+    point = point_of(np.random.default_rng(1), KINDS["linear"], len(rest) - 1)
+    return Release(
+        point=point, information=np.eye(len(rest)), score=rest, information_sd=1.0,
+        score_sd=score_sd, middle=None, middle_sd=1.0, trace=1.0, limits=(9.0, S), share=0.1,
+        contrast=-rest,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [0.0, 3_000.0, 40_000.0])
+def test_the_last_limit_balances_noise_and_what_the_look_before_says_is_cut(size):
+    d, sd, S0, noise = 5, 8.0, 6.0, 2_000.0
+    before = fitted(np.full(d, size), noise, S0)
+    t = max(size**2 - noise**2 / 2, 0.0) + TUNING.doubt * noise**2 / 2 * math.sqrt(2 / d)
+    assert cut_by(before) == pytest.approx(t)
+    _, S = fit_limits(1e5, d, 1e-6, 1.0, sd, before=before)
+
+    def squares(limit):
+        return t * (S0 / limit) ** 2 + (limit * sd) ** 2 / 2
+
+    grid = S * np.geomspace(0.5, 2, 4001)
+    assert grid[np.argmin([squares(limit) for limit in grid])] == pytest.approx(S, rel=1e-3)
+    assert fit_limits(1e5, d, 1e12, 1.0, sd, before=before)[1] == pytest.approx(1e6 * math.sqrt(d))
 
 
 def test_the_information_s_limit_lets_the_noise_have_a_share_of_the_rows():

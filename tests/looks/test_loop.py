@@ -12,6 +12,7 @@ from oracles.tagged_noise import tagged
 from dpreg.looks import loop
 from dpreg.looks.locate import farthest, fit_limits, locating_limits
 from dpreg.looks.loop import look
+from dpreg.looks.tuning import TUNING
 from dpreg.privacy.protection import Protection
 
 from .test_table import plan_of, table_of
@@ -80,10 +81,11 @@ def test_gaussian_looks_are_as_many_as_the_plan_says(name, monkeypatch):
     assert checked(rows, seen) == ["box", *["fitting"] * len(rows.plan.shares()[1:]), "last"]
     assert rows.asked[-1][1] == 1 - rows.plan.shares()[0] - sum(rows.plan.shares()[1:])
     for kind, share, limits, (point, noise, before) in rows.asked[1:]:
-        assert noise == rows.plan.fit_noise(share, last=kind == "last")
+        last = kind == "last"
+        assert noise == rows.plan.fit_noise(share, seen.rows, last=last)
         expected = fit_limits(
             seen.rows, point.size, point.dispersion, noise.information_sd, noise.score_sd, 1,
-            farthest(point, family, rows.described),
+            farthest(point, family, rows.described), before=seen.releases[-2] if last else None,
         )  # fmt: skip
         assert limits == expected
         assert before is None
@@ -94,7 +96,9 @@ def test_gaussian_looks_are_as_many_as_the_plan_says(name, monkeypatch):
 def test_persons_may_reach_farther_than_a_row(monkeypatch):
     tagged(monkeypatch)
     honest, told = loop.fit_limits, []
-    monkeypatch.setattr(loop, "fit_limits", lambda *args: told.append(args[6]) or honest(*args))
+    monkeypatch.setattr(
+        loop, "fit_limits", lambda *args, **more: told.append(args[6]) or honest(*args, **more)
+    )
     for who in (WHO, Protection("replace-one", 2, "who")):
         rows, family = rows_of(500, "1e-6", who=who)
         look(rows, family)
@@ -115,6 +119,11 @@ def test_pure_looks_locate_and_carry_their_information(name, monkeypatch):
         assert limits == locating_limits(point)
         assert signal > 0
     assert rows.asked[-1][3][2] is seen.releases[-2]
+    point, noise, _ = rows.asked[-1][3]
+    assert rows.asked[-1][2] == fit_limits(
+        seen.rows, point.size, point.dispersion, noise.information_sd, noise.score_sd, 1,
+        farthest(point, family, rows.described), limit=TUNING.limit_pure,
+    )  # fmt: skip
     assert rows.asked[-1][1] == 1 - rows.plan.shares()[0] - sum(rows.plan.shares()[1:], Fraction(0))
 
 

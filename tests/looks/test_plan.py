@@ -12,6 +12,7 @@ from scipy.special import ndtr
 
 from dpreg.looks import plan as module
 from dpreg.looks.plan import MOST_PASSES, plan_looks
+from dpreg.looks.tuning import TUNING
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.look_noise import FitNoise, fit_cells
@@ -41,8 +42,7 @@ def noises(plan, made):
 
 
 def cells_of(noise):
-    cells = fit_cells(noise.columns, noise.middle)
-    return cells + noise.columns * noise.halved
+    return fit_cells(noise.columns, noise.middle)
 
 
 def paths(plan):
@@ -189,3 +189,22 @@ def test_cells_of_a_choice_count_on_every_path(later, monkeypatch):
     fits = [cells_of(chosen.fit_noise(Fraction(1, 10), last=last)) for last in (False, True)]
     box = 6 * 7 // 2
     assert asked == [box + located + (sum(fits) if later else 0)]
+
+
+@OF
+@pytest.mark.parametrize("last", [False, True])
+def test_the_information_gets_the_share_that_leaves_room_for_usual_rows(who, last):
+    plan, share = plan_looks(8, COST["gaussian"], who), Fraction(1, 2)
+    least = plan.fit_noise(share, last=last)
+    assert plan.fit_noise(share, 1e9, last=last) == least
+    assert plan.fit_noise(share, -1.0, last=last).shares[0] == pytest.approx(TUNING.information_most)
+
+    def norm(noise):
+        return 2 * math.sqrt(9) * 2 * 9 * plan.several * noise.information_sd
+
+    rows = 0.8 * norm(least) / TUNING.loud
+    found = plan.fit_noise(share, rows, last=last)
+    assert least.shares[0] < found.shares[0] < TUNING.information_most
+    assert norm(found) == pytest.approx(TUNING.loud * rows, rel=0.01)
+    assert found.strength == least.strength
+    assert not plan.fit_noise(share, rows, last=last, carried=True).information_scales

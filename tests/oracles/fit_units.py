@@ -124,8 +124,7 @@ def gaussian_cost(noise: Any, taken: Any, given: Any) -> Fraction:
             Fraction(0),
         )
 
-    released = s if noise.halved else s[:d]
-    total = sum((Fraction(cell) / Fraction(noise.score_scale)) ** 2 for cell in released)
+    total = sum((Fraction(cell) / Fraction(noise.score_scale)) ** 2 for cell in s)
     if noise.information_scales:
         total += of_matrix(h, noise.information_scales)
     if noise.middle == "matrix":

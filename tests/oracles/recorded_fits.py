@@ -59,7 +59,7 @@ def fits(
         elif gaussian:
             matrix = look.middle.size > 0
             triangle = [d, d * (d - 1) // 2]
-            sizes = [*triangle * informed, *([2 * d, *triangle] if matrix else [d, 1])]
+            sizes = [*triangle * informed, 2 * d, *(triangle if matrix else [1])]
             own = [next(draws) for _ in sizes]
             assert [draw.size for draw in own] == sizes
             assert {draw.mechanism for draw in own} == {"gaussian"}
@@ -89,4 +89,8 @@ def _fitting(own: list[Draw], unit: Asked, *, matrix: bool, informed: bool) -> f
         moved += (a**4 + b**4 - 2 * (a * b * t) ** 2) / middle**2
     else:
         moved += (a**2 - b**2) ** 2 / middle**2
+        # Inner and outer parts may lie apart: then the contrast moves where the score does not.
+        turned = np.linspace(0.0, math.pi / 2, 91) * (unit.rows == 2)
+        both = 2 * (1 + np.cos(turned)) / score**2 + (np.sin(turned) / middle) ** 2
+        moved = np.append(moved, both * (unit.rows == 2))
     return float(unit.rows / information**2 + moved.max())

@@ -165,7 +165,7 @@ def test_gaussian_scales_under_replace_one(k):
         4, MU_SQUARED, Protection("replace-one", k), information=THIRD, middle="trace"
     )
     assert trace.score_sd == pytest.approx(2 / rest, rel=1e-12)
-    assert trace.middle_sd == pytest.approx(math.sqrt(2) / rest, rel=1e-12)
+    assert trace.middle_sd == pytest.approx(2 / rest, rel=1e-12)
     assert trace.information_sd == noise.information_sd
 
 
@@ -242,10 +242,10 @@ def test_what_is_drawn_is_what_was_fitted(monkeypatch, name):
         wanted += [("gaussian", scale, 3) for scale in noise.information_scales]
         size = 3 if noise.middle == "matrix" else 1
         wanted += [("gaussian", scale, size) for scale in noise.middle_scales]
-        wanted.append(("gaussian", noise.score_scale, 3 * (1 + noise.halved)))
+        wanted.append(("gaussian", noise.score_scale, 6))
         found = [(draw.mechanism, draw.scale, draw.size) for draw in tape.draws]
         left_out = 0 if noise.information_scales else 6
-        cells = fit_cells(3, noise.middle) - left_out + 3 * noise.halved
+        cells = fit_cells(3, noise.middle) - left_out
         assert sum(size for *_, size in found) == cells
     else:
         assert len(line.parts) == 2
@@ -261,9 +261,7 @@ def test_a_draw_has_its_shape_and_is_seeded_by_its_part(name):
     drawn = noise.draw(opened(noise))
     assert isinstance(drawn, Drawn)
     assert (drawn.information is None) == (not noise.information_scales)
-    assert len(drawn.score) == 3
-    assert noise.halved == (name != "gaussian trace")
-    assert len(drawn.contrast or ()) == 3 * noise.halved
+    assert len(drawn.score) == len(drawn.contrast) == 3
     matrices = [one for one in (drawn.information, drawn.middle) if isinstance(one, tuple)]
     assert isinstance(drawn.middle, int) == (noise.middle == "trace")
     for matrix in matrices:
@@ -289,8 +287,7 @@ def columns_of(noise, draws, rng=None):
         return np.diag(found), found[upper]
 
     flat = {"score": np.array([one.score for one in drawn], dtype=float)}
-    if noise.halved:
-        flat["contrast"] = np.array([one.contrast for one in drawn], dtype=float)
+    flat["contrast"] = np.array([one.contrast for one in drawn], dtype=float)
     for name in ("information", "middle"):
         if getattr(drawn[0], name) is not None:
             both = [cells(getattr(one, name)) for one in drawn]
@@ -385,8 +382,8 @@ def test_a_person_is_one_unit_however_many_rows(made):
 
 
 def test_cells_that_looks_count():
-    assert fit_cells(4, "matrix") == 10 + 4 + 10
-    assert fit_cells(4, "trace") == 10 + 4 + 1
+    assert fit_cells(4, "matrix") == 10 + 8 + 10
+    assert fit_cells(4, "trace") == 10 + 8 + 1
     assert NOISES["gaussian without"].information_sd == 0
 
 
