@@ -73,10 +73,11 @@ def checked(rows, seen):
     return kinds
 
 
+@pytest.mark.parametrize("n", [1_000, 60_000])
 @pytest.mark.parametrize("name", ["linear", "logit"])
-def test_gaussian_looks_are_as_many_as_the_plan_says(name, monkeypatch):
+def test_gaussian_looks_are_as_many_as_the_plan_says(name, n, monkeypatch):
     tagged(monkeypatch)
-    rows, family = rows_of(60_000, "1e-6", name)
+    rows, family = rows_of(n, "1e-6", name)
     seen = look(rows, family)
     assert checked(rows, seen) == ["box", *["fitting"] * len(rows.plan.shares()[1:]), "last"]
     assert rows.asked[-1][1] == 1 - rows.plan.shares()[0] - sum(rows.plan.shares()[1:])

@@ -197,7 +197,9 @@ def test_the_information_gets_the_share_that_leaves_room_for_usual_rows(who, las
     plan, share = plan_looks(8, COST["gaussian"], who), Fraction(1, 2)
     least = plan.fit_noise(share, last=last)
     assert plan.fit_noise(share, 1e9, last=last) == least
-    assert plan.fit_noise(share, -1.0, last=last).shares[0] == pytest.approx(TUNING.information_most)
+    assert plan.fit_noise(share, -1.0, last=last).shares[0] == pytest.approx(
+        TUNING.information_most
+    )
 
     def norm(noise):
         return 2 * math.sqrt(9) * 2 * 9 * plan.several * noise.information_sd
