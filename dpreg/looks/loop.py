@@ -186,7 +186,7 @@ def _fitting(
     """
     plan = rows.plan
     noise = plan.fit_noise(share, count, last=last, carried=before is not None)
-    c = TUNING.limit if plan.gaussian else TUNING.limit_pure
+    c = TUNING.limit if plan.gaussian and places is None else TUNING.limit_wide
     told = releases[-1] if last and plan.gaussian else None
 
     def limits(point: Point) -> tuple[float, float]:

@@ -59,11 +59,14 @@ class Tuning:
     loud : float
         The norm of H's noise over n. Less hides fewer directions and limits more rows; at .2 and
         with a share of .2 widths were a tenth larger and hidden columns held less.
-    limit, limit_pure : float
-        c of a score's limit (`dpreg.looks.locate`). With .04, .06 and .08 unmarked slopes hold
-        .941, .947 and .947 at widths of 1.74, 1.77 and 1.75, right models .929, .940 and .949 at
-        1.30, 1.37 and 1.42 (20 releases, both halves, 2026-11-28). With .2, .3, .35 and .4 they
-        hold .91, .93, .94 and .94 at pure eps, at 3.6, 3.5, 3.6 and 3.7 (6 releases, 2026-11-27).
+    limit, limit_wide : float
+        c of a score's limit (`dpreg.looks.locate`). The latter at pure eps, and of the first look
+        at chosen columns, which begins far from where the fit ends: with the former their intervals
+        would hold .92 for .94, at 2.2 for 2.5 (8 releases, `python -m benchmarks.fresh`). With .04,
+        .06 and .08 unmarked slopes hold .941, .947 and .947 at widths of 1.74, 1.77 and 1.75, right
+        models .929, .940 and .949 at 1.30, 1.37 and 1.42 (20 releases, both halves, 2026-11-28).
+        With .2, .3, .35 and .4 pure intervals hold .91, .93, .94 and .94 at 3.6, 3.5, 3.6 and 3.7
+        (6 releases, 2026-11-27).
     doubt : float
         Standard errors by which what a limit cut may exceed what was seen of it. At 3 widths of
         right models are 1.41 for 1.37, and all hold as much (20 releases, 2026-11-28). Did S follow
@@ -108,7 +111,7 @@ class Tuning:
     information_most: float = 0.7
     loud: float = 0.15
     limit: float = 0.06
-    limit_pure: float = 0.35
+    limit_wide: float = 0.35
     doubt: float = 2.0
     radius: float = 1.4
     residual: float = 2.5

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dpreg.choice import Evidence, priors
+from dpreg.looks import loop
 from dpreg.looks.expected import Expected, without_noise
 from dpreg.looks.families import Binomial, Linear
 from dpreg.looks.law import estimates
@@ -16,6 +17,7 @@ from dpreg.looks.loop import laws_for_choice, look, look_at_chosen, point_of_cho
 from dpreg.looks.plan import fresh_share, plan_looks
 from dpreg.looks.records import Described
 from dpreg.looks.table import carried
+from dpreg.looks.tuning import TUNING
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
 from dpreg.selection.space import Space
@@ -170,6 +172,22 @@ def test_information_is_the_choosing_look_s_but_where_weights_follow_the_fit(del
         carried_H, spread, _ = carried(seen.releases[-1], one.point, [0, *at])
         same = np.array_equal(one.information, carried_H) and np.array_equal(one.spread, spread)
         assert same == (delta == "0" or not family.blind)
+
+
+def test_of_looks_at_chosen_columns_the_first_is_wide_and_tells_the_last(monkeypatch):
+    taken, seen = chosen_from(4, "1e-6", z=rows(), later=Fraction(1, 5))
+    own = replace(taken, described=Described((1, 3)), plan=taken.plan.at_chosen(2))
+    honest, told = loop.fit_limits, []
+
+    def noted(*args, **more):
+        told.append(more)
+        return honest(*args, **more)
+
+    monkeypatch.setattr(loop, "fit_limits", noted)
+    first = look_at_chosen(own, seen, point_of_chosen(seen, [1, 3]), [0, 1, 3]).releases[0]
+    assert {one["limit"] for one in told} == {TUNING.limit_wide}
+    assert told[0]["before"] is None
+    assert told[-1]["before"] is first
 
 
 def test_a_released_information_that_noise_drowns_gives_a_point_all_the_same():

@@ -123,7 +123,7 @@ def test_pure_looks_locate_and_carry_their_information(name, monkeypatch):
     point, noise, _ = rows.asked[-1][3]
     assert rows.asked[-1][2] == fit_limits(
         seen.rows, point.size, point.dispersion, noise.information_sd, noise.score_sd, 1,
-        farthest(point, family, rows.described), limit=TUNING.limit_pure,
+        farthest(point, family, rows.described), limit=TUNING.limit_wide,
     )  # fmt: skip
     assert rows.asked[-1][1] == 1 - rows.plan.shares()[0] - sum(rows.plan.shares()[1:], Fraction(0))
 
