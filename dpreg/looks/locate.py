@@ -19,11 +19,12 @@ are together least where S^3 is in proportion to phi^(3/2) n d a:
 
 c about .148 kappa_3 (`TUNING.limit`). S is no less than sqrt(d phi), the root mean square of |s_i|.
 
-With delta the last look has a look before it that says what limits cut. Its limit was S0, and of
-what lies between S0/2 and S0 it released the sum: t is the mean square of that in a cell, above its
-noise, and TUNING.doubt of its standard errors higher. Scores whose chance falls as x^-2 have as
-much again beyond S0, and S0/S of that beyond S. The square, t (S0/S)^2, and the noise of what half
-the limit leaves, 2 S^2/a^2 in a cell, are together least where
+Where several looks have settled the fit, as with delta, the one before the last says what limits
+cut. Its limit was S0, and of what lies between S0/2 and S0 it released the sum: t is the mean
+square of that in a cell, above its noise, and TUNING.doubt of its standard errors higher. Scores
+whose chance falls as x^-2 have as much again beyond S0, and S0/S of that beyond S. The square,
+t (S0/S)^2, and the noise of what half the limit leaves, 2 S^2/a^2 in a cell, are together least
+where
 
     S^4 = t S0^2 a^2/2.
 

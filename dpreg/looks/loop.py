@@ -186,8 +186,9 @@ def _fitting(
     """
     plan = rows.plan
     noise = plan.fit_noise(share, count, last=last, carried=before is not None)
-    c = TUNING.limit if plan.gaussian and places is None else TUNING.limit_wide
-    told = releases[-1] if last and plan.gaussian else None
+    several = plan.gaussian and places is None  # looks before the last have settled the fit
+    c = TUNING.limit if several else TUNING.limit_wide
+    told = releases[-1] if last and several else None
 
     def limits(point: Point) -> tuple[float, float]:
         reach = math.inf, math.inf

@@ -60,9 +60,10 @@ class Tuning:
         The norm of H's noise over n. Less hides fewer directions and limits more rows; at .2 and
         with a share of .2 widths were a tenth larger and hidden columns held less.
     limit, limit_wide : float
-        c of a score's limit (`dpreg.looks.locate`). The latter at pure eps, and of the first look
-        at chosen columns, which begins far from where the fit ends: with the former their intervals
-        would hold .92 for .94, at 2.2 for 2.5 (8 releases, `python -m benchmarks.fresh`). With .04,
+        c of a score's limit (`dpreg.looks.locate`). The latter at pure eps, and of looks at chosen
+        columns, which begin far from where the fit ends: were their last limit to follow from the
+        first, intervals would hold .94 for .92, but at 2.5 for 2.2, and with few rows at twice that
+        (8 releases, 2026-11-28, `python -m benchmarks.fresh`, `benchmarks.beside`). With .04,
         .06 and .08 unmarked slopes hold .941, .947 and .947 at widths of 1.74, 1.77 and 1.75, right
         models .929, .940 and .949 at 1.30, 1.37 and 1.42 (20 releases, both halves, 2026-11-28).
         With .2, .3, .35 and .4 pure intervals hold .91, .93, .94 and .94 at 3.6, 3.5, 3.6 and 3.7

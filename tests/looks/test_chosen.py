@@ -174,7 +174,7 @@ def test_information_is_the_choosing_look_s_but_where_weights_follow_the_fit(del
         assert same == (delta == "0" or not family.blind)
 
 
-def test_of_looks_at_chosen_columns_the_first_is_wide_and_tells_the_last(monkeypatch):
+def test_limits_of_looks_at_chosen_columns_follow_from_a_wide_constant(monkeypatch):
     taken, seen = chosen_from(4, "1e-6", z=rows(), later=Fraction(1, 5))
     own = replace(taken, described=Described((1, 3)), plan=taken.plan.at_chosen(2))
     honest, told = loop.fit_limits, []
@@ -184,10 +184,9 @@ def test_of_looks_at_chosen_columns_the_first_is_wide_and_tells_the_last(monkeyp
         return honest(*args, **more)
 
     monkeypatch.setattr(loop, "fit_limits", noted)
-    first = look_at_chosen(own, seen, point_of_chosen(seen, [1, 3]), [0, 1, 3]).releases[0]
-    assert {one["limit"] for one in told} == {TUNING.limit_wide}
-    assert told[0]["before"] is None
-    assert told[-1]["before"] is first
+    look_at_chosen(own, seen, point_of_chosen(seen, [1, 3]), [0, 1, 3])
+    assert len(told) >= 2
+    assert all(one == {"limit": TUNING.limit_wide, "before": None} for one in told)
 
 
 def test_a_released_information_that_noise_drowns_gives_a_point_all_the_same():
