@@ -29,8 +29,9 @@ leave over, N(0, phi TUNING.prior d/n I), or theta as it is found where that is 
 The truth lies around beta with the sandwich H^-1 M H^-1, in which M is drawn towards phi H by the
 square of its noise, in units of phi. M adds up rows, or persons: robust errors.
 
-A coefficient whose variance is more than TUNING.guess of the prior's, or that lies as much in
-directions that only seemed to be shown, has no interval: no finite one would hold.
+A coefficient of which the look says less than its prior, so that its variance is more than half of
+that, or that lies as much in directions that only seemed to be shown, has no interval: no finite
+one would hold. Where more than TUNING.guess of a variance is a guess, it is marked.
 
 From the last look to coefficients in the user's units, and which of them are marked.
 """
@@ -303,6 +304,7 @@ def residual_variance(release: Release, one: Law, found: Fit) -> float:
 
 
 _STEPS: Final = 8  # precision: steps of a fixed point that contracts
+_HALF: Final = 0.5  # by definition: of the prior's variance, where look and prior say as much
 
 
 WIDE: Final = "wide: the fit without privacy may differ by more"
@@ -357,17 +359,16 @@ def estimates(
     covariance = transform @ found.covariance @ transform.T + sampling * (1 - 1 / freedom)
     # An intercept in the user's units is a mixture of all coefficients: it is as hidden as they.
     share = np.abs(transform) > 0
-    hidden = np.array([found.hidden[row].max() for row in share])
+    unknown = np.array([found.hidden[row].max() for row in share]) > _HALF
     lifted = np.array([found.guessed[row].max() for row in share])
     marks = {}
-    for name, none, far in zip(names, hidden, lifted, strict=True):
-        if none > TUNING.guess:
+    for name, none, far in zip(names, unknown, lifted, strict=True):
+        if none:
             marks[name] = NO_INTERVAL
         elif far > TUNING.guess:
             marks[name] = WIDE
         elif seen.releases[-1].together:
             marks[name] = NARROW
-    unknown = hidden > TUNING.guess
     for array in (covariance, sampling):
         array[unknown, :] = np.nan
         array[:, unknown] = np.nan

@@ -93,9 +93,9 @@ class Tuning:
         At 16 widths are .03 larger, at 1 hidden columns fail.
     guess : float
         Share of a variance that is a guess at what H lacks, or its noise, above which a coefficient
-        is marked, and that is the prior's, above which there is no interval. At .5, .65 and .75
-        unmarked slopes hold .947, .944 and .938, and .16, .13 and .12 of them are marked or absent,
-        of right models .11, .10 and .09 (20 releases, both halves, 2026-11-28).
+        is marked. At .5, .6 and .75 unmarked slopes hold .947, .941 and .938, and .16, .14 and .12
+        of them are marked or absent, of right models .11, .10 and .09 (20 releases, both halves,
+        2026-11-28).
     """
 
     early: float = 0.07
