@@ -255,6 +255,7 @@ class Taken(ABC):
         if before is not None and self.plan.persons:
             # Persons count as little in the score as they did in the information.
             own = before.limits[0] ** 2 if before.together else before.limits[0]
+            own *= before.point.weight / point.weight  # limits are in units of the mean weight
             A = min(A, own * point.size / before.point.size)
         place, at = place_of(point, family, known=self.described.known, information=A, score=S)
         matrix = noise.middle == "matrix"

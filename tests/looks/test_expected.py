@@ -103,11 +103,13 @@ def test_a_person_counts_as_little_in_a_score_as_in_the_information_carried_to_i
         "_sums",
         lambda self, *args, **more: places.append(args[0]) or sums(self, *args, **more),
     )
-    z = np.repeat(stored(rows(400)), 5, axis=0)
+    z = np.repeat(stored(rows(8_000)), 5, axis=0)
     look(Expected(planned("0", "id"), DESCRIBED, z, len(z), np.random.default_rng(1), 5), Linear())
     located, last = places[-2:]
     assert located.together > last.together
-    assert last.information <= located.information**2
+    room = located.information**2 * located.weight  # limits are in units of the mean weight
+    assert last.information * last.weight == pytest.approx(room, rel=1e-5)
+    assert last.weight < 0.95 * located.weight
 
 
 @pytest.mark.parametrize("delta", ["0", "1e-6"])
