@@ -87,6 +87,7 @@ demo: $(VENV)/.dpreg-run  ## select variables in the RAND health data at eps = 1
 test: packages $(VENV)/.dpreg-docs $(VENV)/rpy2-api/.built  ## run the tests and every static check
 	$(MAKE) --jobs=2 --output-sync=line unit r-check docs lint
 
+# `unit` asks for them in its recipe: were they a prerequisite, `docs` would start before it beside r-check.
 packages: $(VENV)/.dpreg-test
 	@command -v java >/dev/null || scripts/apt_packages.sh java
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || scripts/apt_packages.sh postgres

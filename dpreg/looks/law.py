@@ -162,9 +162,8 @@ def _score(release: Release) -> tuple[Floats, Floats]:
     d, variance = release.point.size, held(release.score_sd) ** 2
     if release.contrast is None:
         return release.score, variance * np.eye(d)
-    inner, rest = release.parts
+    inner, rest, prior = release.parts
     noise = variance / 2
-    prior = max(held(float(rest @ rest)) / d - noise, 0.0)
     rest, left = rest * prior / (prior + noise), noise * prior / (prior + noise)
     cut = np.outer(rest, rest) + left * np.eye(d) if release.cuts else 0.0
     return inner + rest, (noise + left) * np.eye(d) + cut

@@ -102,17 +102,15 @@ def fit_limits(
 
 
 def cut_by(release: Release) -> float:
-    """Return the mean square a cell of what lies between S/2 and S, or might as far as noise says.
+    """Return how large what lies between S/2 and S may be: its mean square in a cell.
 
     Parameters
     ----------
     release : Release
         Of a fitting look.
     """
-    _, rest = release.parts
-    size, noise = len(rest), held(release.score_sd) ** 2 / 2
-    seen = max(held(float(rest @ rest)) / size - noise, 0.0)
-    return seen + TUNING.doubt * noise * math.sqrt(2 / size)
+    noise = held(release.score_sd) ** 2 / 2
+    return release.parts[2] + TUNING.doubt * noise * math.sqrt(2 / release.point.size)
 
 
 def farthest(point: Point, family: Family, described: Described) -> tuple[float, float]:

@@ -186,9 +186,9 @@ def _fitting(
     """
     plan = rows.plan
     noise = plan.fit_noise(share, count, last=last, carried=before is not None)
-    several = plan.gaussian and places is None  # looks before the last have settled the fit
-    c = TUNING.limit if several else TUNING.limit_wide
-    told = releases[-1] if last and several else None
+    settled = plan.gaussian and places is None  # by several looks before the last
+    c = TUNING.limit if settled else TUNING.limit_wide
+    told = releases[-1] if last and settled else None
 
     def limits(point: Point) -> tuple[float, float]:
         reach = math.inf, math.inf

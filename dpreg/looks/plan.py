@@ -30,6 +30,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Final
 
+from dpreg.looks.locate import noise_norm
 from dpreg.looks.tuning import TUNING
 from dpreg.privacy.account import Account, Line, Part
 from dpreg.privacy.budget import Budget
@@ -196,7 +197,7 @@ class LookPlan:
             fitted = partial(gaussian_fit, self.columns, own, self.protection, middle=middle)
             h = 0.0 if carried else TUNING.information if last else TUNING.information_early
             noise = fitted(information=_share(h))
-            norm = 4 * self.columns * math.sqrt(self.columns) * self.several * noise.information_sd
+            norm = noise_norm(noise.information_sd, self.columns) * 2 * self.columns * self.several
             more = h * (norm / (TUNING.loud * max(rows, 1.0))) ** 2
             if more <= h:
                 return noise

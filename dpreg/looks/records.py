@@ -173,10 +173,15 @@ class Release:
         return own if self.carried is None else self.carried
 
     @property
-    def parts(self) -> tuple[Floats, Floats]:
-        """The score up to S/2, and the rest of it: each has half of the score's variance."""
+    def parts(self) -> tuple[Floats, Floats, float]:
+        """The score up to S/2, the rest of it, and the mean square of that above its noise.
+
+        Each of the two has half of the variance of the score's noise.
+        """
         assert self.contrast is not None
-        return (self.score + self.contrast) / 2, (self.score - self.contrast) / 2
+        inner, rest = (self.score + self.contrast) / 2, (self.score - self.contrast) / 2
+        noise = held(self.score_sd) ** 2 / 2
+        return inner, rest, max(held(float(rest @ rest)) / self.point.size - noise, 0.0)
 
     @property
     def trace_sd(self) -> float:

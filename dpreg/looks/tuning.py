@@ -71,7 +71,8 @@ class Tuning:
     doubt : float
         Standard errors by which what a limit cut may exceed what was seen of it. At 3 widths of
         right models are 1.41 for 1.37, and all hold as much (20 releases, 2026-11-28). Did S follow
-        from c alone, at .35 as at pure eps, they would be 1.58, and predictions twice as far off.
+        from c alone, at .35 as at pure eps, they would be 1.58, and the excess of predictions 1.7
+        times as large.
     radius, residual : float
         R and tau of a locating look, over the located scale: with R of 2 pure intervals hold .90
         of the time where they hold .93; at 1.3 or tau of 1.7 they are a tenth and a fifth wider.

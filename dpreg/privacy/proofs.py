@@ -170,7 +170,7 @@ vector of 2 d cells, the sum of u_i. For every g > 0, and for the trace g >= 1,
     either                   <= g + 1                                           under add-remove.
 
 *Proof.* As f_i = a_i + b_i, |u_i|^2 = 2 |a_i|^2 + 2 |b_i|^2 <= 1. Add-remove:
-|f f'|_F = |f|^2 <= 1. Replace-one, u = (f, a) by w = (h, b):
+|f f'|_F = |f|^2 <= 1. Replace-one, u = (f, f*) by w = (h, h*):
 
 Matrix: f f' is a block of u u', and its change no longer than that of the whole. Let p = u - w and
 q = u + w, P = |p|^2 and Q = |q|^2. Then P + Q = 2 v with v = |u|^2 + |w|^2 <= 2, and
@@ -180,14 +180,14 @@ is at most g P + P (2 v - P)/2 + (2 - v)^2/2. That is convex in v, which lies be
 v = 2 it is g P + 2 P - P^2/2 with P <= 4: largest at P = 2 + g where g <= 2, else at P = 4, as
 stated. At v = P/2 it is g P + (2 - P/2)^2/2, convex in P: at most 2 or 4 g, which are no more.
 
-Trace: let |f| = cos x and |h| = cos y, x and y from 0 to pi/2, so that |a| <= sin x and
-|b| <= sin y. Then |u - w|^2 <= (cos x + cos y)^2 + (sin x + sin y)^2 = 2 + 2 cos z with z = x - y,
+Trace: let |f| = cos x and |h| = cos y, x and y from 0 to pi/2, so that |f*| <= sin x and
+|h*| <= sin y. Then |u - w|^2 <= (cos x + cos y)^2 + (sin x + sin y)^2 = 2 + 2 cos z with z = x - y,
 and dt = cos^2 x - cos^2 y = -sin(x + y) sin z, so that dt^2 <= sin^2 z <= 2 (1 - cos z). The left
 side is at most 2 g (1 + cos z) + 2 (1 - cos z) <= 4 g. QED
 
-All are attained: by orthogonal H_i of rank one; without an a by unit vectors f and h with
-f'h = -g/2, or -1 where g >= 2 and for the trace; and by k times the same unit replaced by k times
-the same other. With g < 1 the trace moves farther, at x = pi/4 + z/2 and y = pi/4 - z/2.
+All are attained: by orthogonal H_i of rank one; where f* and h* are 0 by unit vectors f and h
+with f'h = -g/2, or -1 where g >= 2 and for the trace; and by k times the same unit replaced by k
+times the same other. With g < 1 the trace moves farther, at x = pi/4 + z/2 and y = pi/4 - z/2.
 
 *The score's weight.* Under replace-one g = 2 for the matrix and 1 for the trace: the score gets
 the noise that it would have alone, 2/mu, and the contrast and the middle come free. Under

@@ -110,6 +110,19 @@ BOUNDS = {"middle": (0, 10), "truths": (0, 1), "rows": (0, 500)}
         (None, "add-remove", 30),
         ("g", "replace-one", 30),
         ("t", "add-remove", None),
+        *(
+            pytest.param(by, neighbors, blocks, marks=pytest.mark.audit)
+            for by, neighbors, blocks in [
+                (None, "replace-one", 30),
+                (None, "add-remove", None),
+                ("g", "replace-one", None),
+                ("g", "add-remove", None),
+                ("g", "add-remove", 30),
+                ("t", "replace-one", None),
+                ("t", "replace-one", 30),
+                ("t", "add-remove", 30),
+            ]
+        ),
     ],
 )
 def test_whatever_holds_the_rows_the_numbers_are_those_of_a_frame(by, neighbors, blocks, folder):

@@ -89,8 +89,8 @@ def _fitting(own: list[Draw], unit: Asked, *, matrix: bool, informed: bool) -> f
         moved += (a**4 + b**4 - 2 * (a * b * t) ** 2) / middle**2
     else:
         moved += (a**2 - b**2) ** 2 / middle**2
-        # Inner and outer parts may lie apart: then the contrast moves where the score does not.
-        turned = np.linspace(0.0, math.pi / 2, 91) * (unit.rows == 2)
-        both = 2 * (1 + np.cos(turned)) / score**2 + (np.sin(turned) / middle) ** 2
-        moved = np.append(moved, both * (unit.rows == 2))
+        if unit.rows == 2:  # inner and outer parts may lie apart, and then the contrast moves
+            turned = np.linspace(0.0, math.pi / 2, 91)
+            apart = 2 * (1 + np.cos(turned)) / score**2 + (np.sin(turned) / middle) ** 2
+            moved = np.append(moved, apart)
     return float(unit.rows / information**2 + moved.max())

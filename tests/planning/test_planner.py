@@ -223,7 +223,10 @@ def test_another_n_or_eps_is_checked_as_well(changes):
         plan(0.2, n=100, eps=1, **FACTS).at(**changes)
 
 
-@pytest.mark.parametrize("mechanism", ["permute-and-flip", "laplace"])
+@pytest.mark.parametrize(
+    "mechanism",
+    ["permute-and-flip", pytest.param("exponential", marks=pytest.mark.audit), "laplace"],
+)
 def test_the_page_of_a_thousand_candidates_is_printed(mechanism):
     found = plan(
         0.2, n=10**6, eps=1, sigma=0.25, candidates=1_000, method=PCLS(mechanism=mechanism)
