@@ -69,10 +69,10 @@ class Tuning:
         With .2, .3, .35 and .4 pure intervals hold .91, .93, .94 and .94 at 3.6, 3.5, 3.6 and 3.7
         (6 releases, 2026-11-27).
     doubt : float
-        Standard errors by which what a limit cut may exceed what was seen of it. At 3 widths of
-        right models are 1.41 for 1.37, and all hold as much (20 releases, 2026-11-28). Did S follow
-        from c alone, at .35 as at pure eps, they would be 1.58, and the excess of predictions 1.7
-        times as large.
+        Standard errors by which what a limit cut may exceed what was seen of it. At 0
+        right models hold .83 for .94 (8 releases, 2026-11-28); at 3 they hold as much, 1.41 wide
+        for 1.37 (20). Did S follow from c alone, at .35 as at pure eps, they would be 1.58 wide,
+        and the excess of predictions 1.7 times as large.
     radius, residual : float
         R and tau of a locating look, over the located scale: with R of 2 pure intervals hold .90
         of the time where they hold .93; at 1.3 or tau of 1.7 they are a tenth and a fifth wider.
