@@ -24,7 +24,9 @@ at least, and these have public limits: its prior is N(0, h^2) as well, h half t
 a level that nobody has takes nothing of the others. T is the mean of theta theta' by the posterior,
 so that the law is a fixed point, sought from the prior downwards. In C theta's directions count
 together, and a hidden one would drown all others: there the prior is what the looks before usually
-leave over, N(0, phi TUNING.prior d/n I), or theta as it is found where that is larger.
+leave over, N(0, phi TUNING.prior d/n I), or theta as it is found where that is larger. Estimates
+are drawn towards 0 by TUNING.prior times that variance, since the fit has all but settled; what
+this takes off them, times itself, is added to theirs, so that intervals reach as far as before.
 
 The truth lies around beta with the sandwich H^-1 M H^-1, in which M is drawn towards phi H by the
 square of its noise, in units of phi. M adds up rows, or persons: robust errors.
@@ -228,7 +230,7 @@ def fit(one: Law, columns: Sequence[int] | None = None) -> Fit:
     J = inverse[:, chosen]  # theta = J b - inverse shift
     A = J.T @ one.information @ J
     told = J.T @ (one.score + one.information @ (inverse @ shift))
-    drawn = J.T @ J / one.dispersion  # estimates are drawn nearer to 0 than their intervals
+    drawn = J.T @ J / one.dispersion  # theta is drawn nearer to 0 than its variance
     free = drawn / TUNING.prior
     levels, around = np.diag(one.bounded[chosen]), shift[chosen]
     prior = inverse_of(free + levels)
@@ -246,6 +248,10 @@ def fit(one: Law, columns: Sequence[int] | None = None) -> Fit:
         b = inverse_of(known + drawn + levels) @ (A.T @ Wi @ told + drawn @ around)
         left = max(usual, float(theta @ theta) / size)
         near = inverse_of(known + drawn * (one.dispersion / left) + levels)
+    nearer = drawn * (one.dispersion / (TUNING.prior * left))
+    near = inverse_of(J.T @ (W + D) @ J)
+    estimate = inverse_of(A.T @ near @ A + nearer + levels) @ (A.T @ near @ told + nearer @ around)
+    taken, b = b - estimate, estimate
     gain = spread @ A.T @ Wi @ J.T
     Wi = inverse_of(J.T @ (W - loud + one.middle) @ J)
     sure = inverse_of(A.T @ Wi @ A + free + levels)
@@ -256,7 +262,7 @@ def fit(one: Law, columns: Sequence[int] | None = None) -> Fit:
     moved = held(float(theta @ one.information @ theta) / one.rows / point.weight)
     return Fit(
         params=np.asarray(b, dtype=np.float64),
-        covariance=np.asarray(spread, dtype=np.float64),
+        covariance=np.asarray(spread + np.outer(taken, taken), dtype=np.float64),
         sampling=np.asarray(gain @ one.middle @ gain.T, dtype=np.float64),
         hidden=np.maximum(variance / np.maximum(np.diag(prior), 1e-300), doubted),
         guessed=1 - np.diag(sure) / variance,

@@ -178,7 +178,7 @@ def from_box(box: Box, family: Family, described: Described) -> tuple[Point, Fam
     """Return the first point, the family, and the released number of rows."""
     cells, sd = box.cells, box.noise_sd
     base, unit = described.response
-    n = max(float(cells[0, 0]), 1.0)
+    n = max(float(cells[0, 0]), float(sd[0, 0]), 1.0)  # no less than its noise
     if described.trials is not None:
         family, cells, sd, base, unit = _of_trials(cells, sd, described)
     at = list(described.columns)

@@ -27,7 +27,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from typing import Final
 
 from dpreg.looks.locate import noise_norm
@@ -191,18 +190,34 @@ class LookPlan:
         `carried` where its H is that of an earlier look. Else H gets the share at which its noise
         leaves room for usual rows (`dpreg.looks.locate`), within limits.
         """
-        own = self.strength * share
-        if self.gaussian:
-            middle = "matrix" if last else "trace"
-            fitted = partial(gaussian_fit, self.columns, own, self.protection, middle=middle)
-            h = 0.0 if carried else TUNING.information if last else TUNING.information_early
-            noise = fitted(information=_share(h))
-            norm = noise_norm(noise.information_sd, self.columns) * 2 * self.columns * self.several
-            more = h * (norm / (TUNING.loud * max(rows, 1.0))) ** 2
-            if more <= h:
-                return noise
-            return fitted(information=_share(min(more, TUNING.information_most)))
-        return pure_fit(self.columns, own, self.protection, trace=_share(TUNING.early))
+        if not self.gaussian:
+            return pure_fit(
+                self.columns, self.strength * share, self.protection, trace=_share(TUNING.early)
+            )
+        h = 0.0 if carried else TUNING.information if last else TUNING.information_early
+        needed = min(self._needed(share, rows, h), TUNING.information_most)
+        return self._fitting(share, max(h, needed), "matrix" if last else "trace")
+
+    def early(self, share: Fraction, rows: float) -> Fraction:
+        """Return the share of a fitting look in between.
+
+        It is larger where H alone would need all of the usual one and more: up to one part in
+        TUNING.looks + 3, so that the last look has two and more. Shares may follow from released
+        values (`dpreg.privacy.gaussian`).
+        """
+        needed = self._needed(share, rows, TUNING.information_early)
+        most = (1 - self.later) / (TUNING.looks + 3)
+        return max(share, min(share * _share(needed), most))
+
+    def _needed(self, share: Fraction, rows: float, h: float) -> float:
+        """Return H's share of a look at which its noise leaves room for usual rows."""
+        sd = self._fitting(share, h, "trace").information_sd
+        norm = noise_norm(sd, self.columns) * 2 * self.columns * self.several
+        return h * (norm / (TUNING.loud * max(rows, 1.0))) ** 2
+
+    def _fitting(self, share: Fraction, h: float, middle: str) -> FitNoise:
+        own, who = self.strength * share, self.protection
+        return gaussian_fit(self.columns, own, who, information=_share(h), middle=middle)
 
     def locating_noise(self, share: Fraction, signal: float) -> MomentNoise:
         """Return the noise of a locating look, where R^2 |theta|^2 is expected to be `signal`."""

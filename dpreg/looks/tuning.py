@@ -29,7 +29,10 @@ class Tuning:
     ----------
     early : float
         Share of mu^2 of each look but the last; also the trace's share of the last look at pure eps
-        (.02 and .08 do no better). Shares of .08, then .06, do as well.
+        (.02 and .08 do no better). Shares of .08, then .06, do as well. Where rows are few
+        `LookPlan.early` makes it larger: else the excess of predictions, beside 0.2 with delta,
+        would be 1.6 for 1.3; were it .13 for all tables, real intervals would hold .937 at 1.87 for
+        .943 at 1.77 (`python -m benchmarks.regression --methods auto`, 24 runs a cell; 2026-11-28).
     looks, looks_pure : int
         How many of them there are between the first and the last. With delta two are as wide, and
         errors a tenth larger; ending early where the fit had settled was worth nothing. Were the
@@ -90,12 +93,15 @@ class Tuning:
         the weight, of an eigenvalue of M in units of phi (and the inverse of its most). At .2 and
         .3 it does the same.
     prior : float
-        Variance of theta in units of phi before the last look; d/n of it is what looks leave over.
-        At 16 widths are .03 larger, at 1 hidden columns fail.
+        Variance of theta in units of phi before the last look; d/n of it is what looks leave over,
+        and as many times that draws estimates. At 16 widths are .03 larger, at 1 hidden columns
+        fail. Were estimates drawn by phi alone, a few releases in a hundred would end far off where
+        a rare column is hidden: the mean excess of King County at eps = 1 would be .06 for .01, of
+        randhie .03 for .01 (80 runs with delta, 2026-11-28).
     guess : float
         Share of a variance that is a guess at what H lacks, or its noise, above which a coefficient
-        is marked. At .5, .6 and .75 unmarked slopes hold .947, .941 and .938, and .16, .14 and .12
-        of them are marked or absent, of right models .11, .10 and .09 (20 releases, both halves,
+        is marked. At .6, .65 and .75 unmarked slopes hold .94 alike, and .14, .13 and .12 of them
+        are marked or absent, of right models .10, .10 and .09 (20 releases, both halves,
         2026-11-28).
     """
 
@@ -125,7 +131,7 @@ class Tuning:
     longest: float = 2.0
     least: float = 0.5
     prior: float = 4.0
-    guess: float = 0.6
+    guess: float = 0.65
 
     @property
     def early_pure(self) -> float:

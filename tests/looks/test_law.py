@@ -14,6 +14,7 @@ from dpreg.looks.coordinates import Point
 from dpreg.looks.families import Binomial, Linear
 from dpreg.looks.law import fit, law, residual_variance
 from dpreg.looks.records import Described, Release
+from dpreg.looks.tuning import TUNING
 
 N, P = 5000, 3
 
@@ -128,6 +129,29 @@ def test_each_source_is_added_not_subtracted():
     away, far = released("linear", x, y, params + 0.3)
     wider = np.diag(fit(law(replace(far, information_sd=40.0), away, N)).covariance)
     assert (wider > 1.01 * np.diag(fit(law(far, away, N)).covariance)).all()
+
+
+@pytest.mark.parametrize("sd", [1.0, 60.0, 600.0])
+def test_estimates_are_drawn_to_where_the_looks_had_come_and_their_variance_says_so(sd):
+    """Coordinate by coordinate, as H is N times the identity and its noise next to nothing."""
+    x, y = rows_of("linear")
+    off = np.array([0.3, 0.02, 0.0, 0.0])
+    family, release = released("linear", x, y, exact("linear", x, y).params + off)
+    one = law(replace(release, score_sd=sd, middle=None, information_sd=1e-9), family, N)
+    found, phi = fit(one), one.dispersion
+    to, shift = np.linalg.inv(release.point.transform), release.point.shift
+
+    def posterior(noise, prior):
+        known = N**2 / noise
+        return known / (known + 1 / prior) * release.score / N, 1 / (known + 1 / prior)
+
+    theta, _ = posterior(sd**2 + phi * N, phi)
+    left = max(TUNING.prior * 4 * max(phi, sd**2 / N) / N, theta @ theta / 4)
+    drawn, _ = posterior(sd**2, TUNING.prior * left)
+    _, variance = posterior(sd**2 + phi * N, TUNING.prior * phi)
+    np.testing.assert_allclose(to @ (found.params - shift), drawn, atol=1e-4 * np.sqrt(variance))
+    expected = variance * np.eye(4) + np.outer(theta - drawn, theta - drawn)
+    np.testing.assert_allclose(to @ found.covariance @ to.T, expected, atol=1e-3 * variance)
 
 
 def test_limits_that_cut_nothing_add_nothing():

@@ -64,6 +64,14 @@ def test_the_box_without_noise_is_least_squares():
     assert point.weight == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("count", [-300.0, 0.0, 20.0, 80.0])
+def test_rows_are_no_fewer_than_their_noise(count):
+    x, y = made()
+    box = box_of(x, y, sd=50.0)
+    box.cells[0, 0] = count
+    assert from_box(box, Linear(), Described((1, 2, 3)))[2] == max(count, 50.0)
+
+
 def test_directions_that_noise_hides_are_not_blown_up():
     x, y = made()
     x[:, 2] = x[:, 0] + 1e-7 * x[:, 1]

@@ -80,9 +80,13 @@ def test_gaussian_looks_are_as_many_as_the_plan_says(name, n, monkeypatch):
     rows, family = rows_of(n, "1e-6", name)
     seen = look(rows, family)
     assert checked(rows, seen) == ["box", *["fitting"] * len(rows.plan.shares()[1:]), "last"]
-    assert rows.asked[-1][1] == 1 - rows.plan.shares()[0] - sum(rows.plan.shares()[1:])
+    usual = rows.plan.shares()[1]
+    early = rows.plan.early(usual, seen.rows)
+    assert (early > usual) == (n < 10_000)
+    assert rows.asked[-1][1] == 1 - rows.plan.shares()[0] - 3 * early
     for kind, share, limits, (point, noise, before) in rows.asked[1:]:
         last = kind == "last"
+        assert last or share == early
         assert noise == rows.plan.fit_noise(share, seen.rows, last=last)
         expected = fit_limits(
             seen.rows, point.size, point.dispersion, noise.information_sd, noise.score_sd, 1,

@@ -210,3 +210,18 @@ def test_the_information_gets_the_share_that_leaves_room_for_usual_rows(who, las
     assert norm(found) == pytest.approx(TUNING.loud * rows, rel=0.01)
     assert found.strength == least.strength
     assert not plan.fit_noise(share, rows, last=last, carried=True).information_scales
+
+
+@OF
+def test_early_looks_get_what_their_information_needs_beyond_all_of_it(who):
+    plan = plan_looks(8, COST["gaussian"], who)
+    usual = plan.shares()[1]
+    assert plan.early(usual, 1e9) == usual
+    assert plan.early(usual, 1.0) == Fraction(1, TUNING.looks + 3)
+
+    noise = plan.fit_noise(usual, 1e9, last=False)
+    norm = 2 * math.sqrt(9) * 2 * 9 * plan.several * noise.information_sd
+    alone = norm * math.sqrt(TUNING.information_early) / TUNING.loud
+    for rows in (1.01 * alone, 0.8 * alone):
+        grown = float(plan.early(usual, rows) / usual)
+        assert grown == pytest.approx(max((alone / rows) ** 2, 1.0), rel=0.01)

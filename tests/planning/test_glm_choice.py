@@ -94,14 +94,14 @@ def test_the_least_n_and_eps_reach_the_chance():
 
 
 def test_what_is_not_earned_is_told():
-    few = dpreg.plan(EFFECTS, family="binomial", formula=f"y ~ {RIGHT}", **{**TOLD, "n": 200})
+    few = dpreg.plan(EFFECTS, family="binomial", formula=f"y ~ {RIGHT}", **{**TOLD, "n": 120})
     assert not few.enough
-    assert "the table has 200" in few.notes[0]
+    assert "the table has 120" in few.notes[0]
     assert "Terms may be missed" in few.notes[0]
     page = str(few)
     for words in ("No data were used", "not of all", "chance of"):
         assert words in page
-    assert "n=200" in repr(few)
+    assert "n=120" in repr(few)
     assert "<table" in few._repr_html_()
     kept = dpreg.plan(
         {"x1": -0.3}, family="binomial", formula=f"y ~ {RIGHT}", keep=("Intercept", "x0"), **TOLD
