@@ -207,7 +207,7 @@ class LookPlan:
         """
         needed = self._needed(share, rows, TUNING.information_early)
         most = (1 - self.later) / (TUNING.looks + 3)
-        return max(share, min(share * _share(needed), most))
+        return max(share, min(_share(float(share) * needed), most))
 
     def _needed(self, share: Fraction, rows: float, h: float) -> float:
         """Return H's share of a look at which its noise leaves room for usual rows."""
