@@ -72,7 +72,8 @@ class Tuning:
         With .2, .3, .35 and .4 pure intervals hold .91, .93, .94 and .94 at 3.6, 3.5, 3.6 and 3.7
         (6 releases, 2026-11-27).
     doubt : float
-        Standard errors by which what a limit cut may exceed what was seen of it. At 0
+        Standard errors by which what a limit cut may exceed what was seen of it; times by which the
+        variance that estimates are drawn by exceeds what looks usually leave over. At 0
         right models hold .83 for .94 (8 releases, 2026-11-28); at 3 they hold as much, 1.41 wide
         for 1.37 (20). Did S follow from c alone, at .35 as at pure eps, they would be 1.58 wide,
         and the excess of predictions 1.7 times as large.
@@ -93,11 +94,11 @@ class Tuning:
         the weight, of an eigenvalue of M in units of phi (and the inverse of its most). At .2 and
         .3 it does the same.
     prior : float
-        Variance of theta in units of phi before the last look; d/n of it is what looks leave over,
-        and as many times that draws estimates. At 16 widths are .03 larger, at 1 hidden columns
-        fail. Were estimates drawn by phi alone, a few releases in a hundred would end far off where
-        a rare column is hidden: the mean excess of King County at eps = 1 would be .06 for .01, of
-        randhie .03 for .01 (80 runs with delta, 2026-11-28).
+        Variance of theta in units of phi before the last look; d/n of it is what looks leave over.
+        At 16 widths are .03 larger, at 1 hidden columns fail. Were estimates drawn by phi alone,
+        a few releases in a hundred would end far off where a rare column is hidden: with delta at
+        eps = 1 the mean excess of King County would be .06 for .006, of randhie .03 for .005 (80
+        runs, 2026-11-28).
     guess : float
         Share of a variance that is a guess at what H lacks, or its noise, above which a coefficient
         is marked. At .6, .65 and .75 unmarked slopes hold .94 alike, and .14, .13 and .12 of them

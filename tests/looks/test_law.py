@@ -131,13 +131,16 @@ def test_each_source_is_added_not_subtracted():
     assert (wider > 1.01 * np.diag(fit(law(far, away, N)).covariance)).all()
 
 
+@pytest.mark.parametrize("carried", [False, True])
 @pytest.mark.parametrize("sd", [1.0, 60.0, 600.0])
-def test_estimates_are_drawn_to_where_the_looks_had_come_and_their_variance_says_so(sd):
+def test_estimates_are_drawn_to_where_the_looks_had_come_and_their_variance_says_so(sd, carried):
     """Coordinate by coordinate, as H is N times the identity and its noise next to nothing."""
     x, y = rows_of("linear")
     off = np.array([0.3, 0.02, 0.0, 0.0])
     family, release = released("linear", x, y, exact("linear", x, y).params + off)
-    one = law(replace(release, score_sd=sd, middle=None, information_sd=1e-9), family, N)
+    noise = 1e-9 * np.eye(4) if carried else None
+    noisy = replace(release, score_sd=sd, middle=None, information_sd=1e-9, carried=noise)
+    one = law(noisy, family, N)
     found, phi = fit(one), one.dispersion
     to, shift = np.linalg.inv(release.point.transform), release.point.shift
 
@@ -147,7 +150,7 @@ def test_estimates_are_drawn_to_where_the_looks_had_come_and_their_variance_says
 
     theta, _ = posterior(sd**2 + phi * N, phi)
     left = max(TUNING.prior * 4 * max(phi, sd**2 / N) / N, theta @ theta / 4)
-    drawn, _ = posterior(sd**2, TUNING.prior * left)
+    drawn, _ = posterior(sd**2, phi if carried else TUNING.doubt * left)
     _, variance = posterior(sd**2 + phi * N, TUNING.prior * phi)
     np.testing.assert_allclose(to @ (found.params - shift), drawn, atol=1e-4 * np.sqrt(variance))
     expected = variance * np.eye(4) + np.outer(theta - drawn, theta - drawn)
