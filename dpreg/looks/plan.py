@@ -201,13 +201,13 @@ class LookPlan:
     def early(self, share: Fraction, rows: float) -> Fraction:
         """Return the share of a fitting look in between.
 
-        It is larger where H alone would need all of the usual one and more: up to one part in
-        TUNING.looks + 3, so that the last look has two and more. Shares may follow from released
-        values (`dpreg.privacy.gaussian`).
+        It is larger by as much as noise would exceed the room that usual rows leave it if H had all
+        of the share: up to one part in TUNING.looks + 3, so that the last look has two and more.
+        Shares may follow from released values (`dpreg.privacy.gaussian`).
         """
-        needed = self._needed(share, rows, TUNING.information_early)
+        times = math.sqrt(self._needed(share, rows, TUNING.information_early))
         most = (1 - self.later) / (TUNING.looks + 3)
-        return max(share, min(_share(float(share) * needed), most))
+        return max(share, min(_share(float(share) * times), most))
 
     def _needed(self, share: Fraction, rows: float, h: float) -> float:
         """Return H's share of a look at which its noise leaves room for usual rows."""
