@@ -31,8 +31,9 @@ class Tuning:
         Share of mu^2 of each look but the last; also the trace's share of the last look at pure eps
         (.02 and .08 do no better). Shares of .08, then .06, do as well. Where rows are few
         `LookPlan.early` makes it larger: else the excess of predictions, beside 0.2 with delta,
-        would be 1.6 for 1.24; were it .13 for all tables, real intervals would hold .937 at 1.87 for
-        .944 at 1.74 (`python -m benchmarks.regression --methods auto`, 24 runs a cell; 2026-11-28).
+        would be 1.6 for 1.24 (`python -m benchmarks.regression --methods auto`, 24 runs a cell);
+        were it .13 for all tables, real intervals would hold .937 at 1.87 for .944 at 1.74
+        (2026-11-28).
     looks, looks_pure : int
         How many of them there are between the first and the last. With delta two are as wide, and
         errors a tenth larger; ending early where the fit had settled was worth nothing. Were the
