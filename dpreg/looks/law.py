@@ -126,6 +126,11 @@ def law(release: Release, family: Family, rows: float, described: Described | No
         values, Q = eigen(inner)
         inner = (Q * np.clip(values, TUNING.least * phi, phi / TUNING.least)) @ Q.T
     score, fixed = _score(release)
+    low, high = family.limits
+    half = (high - low) / 2 if math.isfinite(low) else 1.0
+    bounded = np.zeros(d)
+    if described is not None:
+        bounded[[described.columns.index(j) + 1 for j in described.levels]] = 1 / half**2
     return Law(
         release=release,
         score=score,
@@ -138,7 +143,7 @@ def law(release: Release, family: Family, rows: float, described: Described | No
         rows=rows,
         curved=math.isfinite(family.limits[0]),
         trust=trust,
-        bounded=_bounded(d, family, described),
+        bounded=bounded,
         doubted=_doubted(release, H - release.information),
     )
 
@@ -169,17 +174,6 @@ def _score(release: Release) -> tuple[Floats, Floats]:
     rest, left = rest * prior / (prior + noise), noise * prior / (prior + noise)
     cut = np.outer(rest, rest) + left * np.eye(d) if release.cuts else 0.0
     return inner + rest, (noise + left) * np.eye(d) + cut
-
-
-def _bounded(size: int, family: Family, described: Described | None) -> Floats:
-    """Return the inverse variance that a coefficient has before any look, 0 where none is known."""
-    low, high = family.limits
-    half = (high - low) / 2 if math.isfinite(low) else 1.0
-    known = np.zeros(size)
-    if described is not None:
-        places = [described.columns.index(column) + 1 for column in described.levels]
-        known[places] = 1 / half**2
-    return known
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -192,11 +192,12 @@ def _fitting(
     c = TUNING.limit if settled else TUNING.limit_wide
     told = releases[-1] if last and settled else None
 
-    def limits(point: Point) -> tuple[float, float]:
+    earlier = releases[-1].limits[0] if releases else math.inf
+    for nearer in (False, True):
         reach = math.inf, math.inf
         if not plan.persons:  # who may own any number of rows
             reach = farthest(point, family, rows.described)
-        return fit_limits(
+        A, S = fit_limits(
             count,
             point.size,
             point.dispersion,
@@ -207,13 +208,10 @@ def _fitting(
             limit=c,
             before=told,
         )
-
-    if plan.gaussian:
-        A, _ = limits(point)
-        earlier = releases[-1].limits[0] if releases else math.inf
-        point = shortened(point, rows.described, A, A / earlier)
+        if plan.gaussian and not nearer:
+            point = shortened(point, rows.described, A, A / earlier)
     return rows.fitting(
-        point, family, limits(point), share, noise, last=last, before=before, places=places
+        point, family, (A, S), share, noise, last=last, before=before, places=places
     )
 
 

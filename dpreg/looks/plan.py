@@ -27,6 +27,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Final
 
 from dpreg.looks.locate import noise_norm
@@ -190,13 +191,16 @@ class LookPlan:
         `carried` where its H is that of an earlier look. Else H gets the share at which its noise
         leaves room for usual rows (`dpreg.looks.locate`), within limits.
         """
+        own, who = self.strength * share, self.protection
         if not self.gaussian:
-            return pure_fit(
-                self.columns, self.strength * share, self.protection, trace=_share(TUNING.early)
-            )
+            return pure_fit(self.columns, own, who, trace=_share(TUNING.early))
         h = 0.0 if carried else TUNING.information if last else TUNING.information_early
-        needed = min(self._needed(share, rows, h), TUNING.information_most)
-        return self._fitting(share, max(h, needed), "matrix" if last else "trace")
+        fitted = partial(gaussian_fit, self.columns, own, who, middle="matrix" if last else "trace")
+        noise = fitted(information=_share(h))
+        needed = self._needed(noise, rows)
+        if needed <= h:
+            return noise
+        return fitted(information=_share(min(needed, TUNING.information_most)))
 
     def early(self, share: Fraction, rows: float) -> Fraction:
         """Return the share of a fitting look in between.
@@ -205,19 +209,14 @@ class LookPlan:
         of the share: up to one part in TUNING.looks + 3, so that the last look has two and more.
         Shares may follow from released values (`dpreg.privacy.gaussian`).
         """
-        times = math.sqrt(self._needed(share, rows, TUNING.information_early))
+        times = math.sqrt(self._needed(self.fit_noise(share, last=False), rows))
         most = (1 - self.later) / (TUNING.looks + 3)
         return max(share, min(_share(float(share) * times), most))
 
-    def _needed(self, share: Fraction, rows: float, h: float) -> float:
+    def _needed(self, noise: FitNoise, rows: float) -> float:
         """Return H's share of a look at which its noise leaves room for usual rows."""
-        sd = self._fitting(share, h, "trace").information_sd
-        norm = noise_norm(sd, self.columns) * 2 * self.columns * self.several
-        return h * (norm / (TUNING.loud * max(rows, 1.0))) ** 2
-
-    def _fitting(self, share: Fraction, h: float, middle: str) -> FitNoise:
-        own, who = self.strength * share, self.protection
-        return gaussian_fit(self.columns, own, who, information=_share(h), middle=middle)
+        norm = noise_norm(noise.information_sd, self.columns) * 2 * self.columns * self.several
+        return float(noise.shares[0]) * (norm / (TUNING.loud * max(rows, 1.0))) ** 2
 
     def locating_noise(self, share: Fraction, signal: float) -> MomentNoise:
         """Return the noise of a locating look, where R^2 |theta|^2 is expected to be `signal`."""

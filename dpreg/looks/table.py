@@ -41,6 +41,7 @@ from dpreg.moments import Moments, read_moments
 from dpreg.privacy.look_noise import FitNoise, MomentNoise
 from dpreg.privacy.proofs import CELL_UNITS
 from dpreg.sources import Chunk, Integers
+from dpreg.sources.base import slices
 from dpreg.sources.persons import PERSON
 from dpreg.sources.reader import Reader
 
@@ -119,15 +120,15 @@ class LookTally:
     def _units(self, cells: Floats, chunk: Chunk) -> Iterator[tuple[Floats, Floats, Floats]]:
         """Yield k, f and outer parts of some rows, or of persons and their rows, 2**13 at most."""
         if not self.persons:
-            for piece in _pieces(cells.shape[1]):
+            for piece in slices(cells.shape[1], PIECE):
                 yield self.rows.located(cells[:, piece])[:3]
             return
         k, f, outer, _ = self.rows.summed(cells, chunk[PERSON].astype(np.int64))
         apart = not self.rows.place.together
-        for piece in _pieces(k.shape[1]):
+        for piece in slices(k.shape[1], PIECE):
             yield k[:, piece], f[:, :0] if apart else f[:, piece], outer[:, :0]
         if apart:
-            for piece in _pieces(f.shape[1]):
+            for piece in slices(f.shape[1], PIECE):
                 yield k[:, :0], f[:, piece], outer[:, piece]
 
     @property
@@ -137,10 +138,6 @@ class LookTally:
         triangle = size * (size + 1) // 2
         contrast = 0 if self.rows.place.together else size
         return 1, triangle, size, triangle if self.matrix else 1, contrast
-
-
-def _pieces(rows: int) -> list[slice]:
-    return [slice(at, at + PIECE) for at in range(0, rows, PIECE)]
 
 
 def exact_sums(tally: LookTally, vector: Integers) -> Exact:
