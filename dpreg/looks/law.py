@@ -24,9 +24,9 @@ at least, and these have public limits: its prior is N(0, h^2) as well, h half t
 a level that nobody has takes nothing of the others. T is the mean of theta theta' by the posterior,
 so that the law is a fixed point, sought from the prior downwards. In C theta's directions count
 together, and a hidden one would drown all others: there the prior is what the looks before usually
-leave over, N(0, phi TUNING.prior d/n I), or theta as it is found where that is larger. Where
-a look took H itself all but nothing is left of theta, and estimates are drawn towards 0, by
-TUNING.doubt times that variance; what this takes off them, times itself, is added to theirs.
+leave over, N(0, phi TUNING.prior d/n I), or theta as it is found where that is larger. Where a
+look took H itself little is left of theta, and TUNING.doubt times that variance is the prior of the
+estimates, beside noise alone: what this takes off them, times itself, is added to their variance.
 
 The truth lies around beta with the sandwich H^-1 M H^-1, in which M is drawn towards phi H by the
 square of its noise, in units of phi. M adds up rows, or persons: robust errors.
@@ -242,10 +242,10 @@ def fit(one: Law, columns: Sequence[int] | None = None) -> Fit:
         b = inverse_of(known + drawn + levels) @ (A.T @ Wi @ told + drawn @ around)
         left = max(usual, float(theta @ theta) / size)
         near = inverse_of(known + drawn * (one.dispersion / left) + levels)
-    settled = one.release.carried is None
-    nearer = drawn * (one.dispersion / (TUNING.doubt * left) if settled else 1.0)
-    near = inverse_of(J.T @ (W + D) @ J)
-    estimate = inverse_of(A.T @ near @ A + nearer + levels) @ (A.T @ near @ told + nearer @ around)
+    expected = TUNING.doubt * left if one.release.carried is None else one.dispersion
+    nearer = drawn * (one.dispersion / expected)
+    Vi = inverse_of(J.T @ (W + D) @ J)  # the fit without privacy has no sampling error
+    estimate = inverse_of(A.T @ Vi @ A + nearer + levels) @ (A.T @ Vi @ told + nearer @ around)
     taken, b = b - estimate, estimate
     gain = spread @ A.T @ Wi @ J.T
     Wi = inverse_of(J.T @ (W - loud + one.middle) @ J)

@@ -89,7 +89,7 @@ def fit_limits(
     """
     loud = math.inf
     if information_sd > 0:
-        loud = TUNING.loud * rows / (2 * math.sqrt(size) * information_sd)
+        loud = TUNING.loud * rows / noise_norm(information_sd, size)
     A = min(max(loud, 2 * size * several), _MOST * size * several)
     a = 2 / score_sd
     heard = a / math.sqrt(1 + a / 2)

@@ -122,14 +122,15 @@ def look(rows: RowsOfLooks, family: Family) -> Seen:
     point, family, count = from_box(box, family, rows.described)
     releases: list[Release] = []
     shares = plan.shares(curved=math.isfinite(family.limits[0]))
-    left = 1 - plan.later - shares[0]
+    fitting = plan.gaussian and not plan.locating
+    if fitting:
+        shares = shares[0], *[plan.early(shares[1], count)] * len(shares[1:])
+    left = 1 - plan.later - sum(shares)
     for place, share in enumerate(shares[1:]):
-        if plan.gaussian and not plan.locating:
-            share = plan.early(share, count)
+        if fitting:
             release = _fitting(rows, point, family, count, share, releases)
         else:
             release = _locating(rows, point, family, count, share)
-        left -= share
         releases.append(release)
         point, _ = advance(release, family, count, first=place == 0)
     if plan.locating:

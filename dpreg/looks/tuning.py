@@ -74,7 +74,7 @@ class Tuning:
         (6 releases, 2026-11-27).
     doubt : float
         Standard errors by which what a limit cut may exceed what was seen of it; times by which the
-        variance that estimates are drawn by exceeds what looks usually leave over. At 0
+        variance that estimates are drawn by exceeds what looks usually leave over. Of limits: at 0
         right models hold .83 for .94 (8 releases, 2026-11-28); at 3 they hold as much, 1.41 wide
         for 1.37 (20). Did S follow from c alone, at .35 as at pure eps, they would be 1.58 wide,
         and the excess of predictions 1.7 times as large.

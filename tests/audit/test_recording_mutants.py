@@ -327,11 +327,11 @@ MUTANTS = {
         refused=True,
     ),
     "looks that choose take what is kept for later ones": Mutant(
-        loop, "look", "1 - plan.later - shares[0]", "1 - shares[0]",
+        loop, "look", "1 - plan.later - sum(shares)", "1 - sum(shares)",
         cell("select", "fit='fresh'", REPLACE, K3), refused=True,
     ),
     "Gaussian looks that choose take what is kept for later ones": Mutant(
-        loop, "look", "1 - plan.later - shares[0]", "1 - shares[0]",
+        loop, "look", "1 - plan.later - sum(shares)", "1 - sum(shares)",
         cell("select", "fit='fresh'", "0.05", REPLACE, K3), refused=True,
     ),
     "later looks at all that there is": Mutant(
