@@ -133,7 +133,7 @@ class Layout:
 # ---- what makes rows -----------------------------------------------------------------------------
 
 
-class Vectors(Protocol):
+class CodedVectors(Protocol):
     """What makes row vectors, from public facts: a `Design`, for one. It is sent to the rows."""
 
     @property
@@ -144,22 +144,22 @@ class Vectors(Protocol):
     def size(self) -> int:
         """D, the cells of a row vector."""
 
-    def block(self, chunk: Chunk, /) -> Floats:
-        """Make the vectors of some rows, (rows, D), each from its own row alone, in [-1, 1].
-
-        The array is fresh: who asked for it may write to it.
-        """
-
-
-class CodedVectors(Vectors, Protocol):
-    """Vectors that may leave wide factors as codes: the same moments, sooner."""
-
     @property
     def layout(self) -> Layout:
         """Which columns are given by codes, and where the moments lie in a pass's vector."""
 
     def coded(self, chunk: Chunk, /) -> CodedRows:
-        """Make rows that `to_grid` makes the same of as of `block`'s. The arrays are fresh."""
+        """Make the vectors of some rows, each from its own row alone, in [-1, 1].
+
+        The arrays are fresh: who asked for them may write to them.
+        """
+
+
+class Vectors(CodedVectors, Protocol):
+    """Vectors that can be written out."""
+
+    def cells(self, chunk: Chunk, /) -> Floats:
+        """Make what `to_grid` makes of all cells, (rows, D). The array is fresh."""
 
 
 # ---- cells ---------------------------------------------------------------------------------------

@@ -16,10 +16,12 @@ import numpy as np
 from dpreg.api.context import Facts, Opened, Way, exclusive_groups, released
 from dpreg.errors import ArgumentError, DataError
 from dpreg.formula.design import Design
+from dpreg.grouped import Vectors
 from dpreg.looks.law import estimates
 from dpreg.looks.loop import Seen, look
 from dpreg.looks.model import LookedModel, columns_of, looked_at
 from dpreg.looks.plan import LookPlan, plan_looks, too_few
+from dpreg.looks.rows import made_once
 from dpreg.looks.table import Table
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
@@ -153,7 +155,10 @@ class Looks(Way):
         reader = context.reader
         if reader.persons is not None and not context.request.protection.capped:
             reader = reader.every_row(design.types)  # sums over them are limited
-        return design, Table(reader, design, self.model.described(design), opened[1])
+        rows: tuple[Reader, Vectors] = reader, design
+        if reader.held is not None and reader.persons is None and not design.layout.groups:
+            rows = made_once(*rows)  # columns that codes give are not written out
+        return design, Table(*rows, self.model.described(design), opened[1])
 
     def answer(self, opened: Opened, account: Account, notes: tuple[str, ...]) -> Any:
         """Look at the rows, and fit all columns."""

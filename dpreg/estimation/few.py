@@ -52,7 +52,7 @@ from scipy.special import ndtr
 from dpreg.arrays import Floats
 from dpreg.estimation.objective import Location, Objective, hold_located, released_minimum
 from dpreg.estimation.tuning import TUNING
-from dpreg.grouped import CodedVectors
+from dpreg.grouped import Vectors
 from dpreg.moments import Moments, read_moments
 from dpreg.privacy.account import Account, Line, Part
 from dpreg.privacy.budget import Budget, decimal_string
@@ -118,7 +118,7 @@ def open_few(account: Account, eps: Fraction) -> OpenFew:
 
 
 def few_fit(
-    reader: Reader, design: CodedVectors, groups: Sequence[Sequence[int]], opened: OpenFew
+    reader: Reader, design: Vectors, groups: Sequence[Sequence[int]], opened: OpenFew
 ) -> tuple[Floats, float]:
     """Release coefficients in box units, the constant's first, and how many rows are complete.
 
@@ -126,7 +126,7 @@ def few_fit(
     ----------
     reader : Reader
         Of a `LocalSource`; the rows are read once for each of `PASSES`.
-    design : CodedVectors
+    design : Vectors
         Makes (1, x, y) of every row.
     groups : sequence of sequences of int
         Of the places in (1, x, y) of each factor's 0/1 columns.

@@ -76,7 +76,7 @@ import numpy as np
 from flint import arb, arb_mat, ctx
 from scipy.linalg import cho_factor, cho_solve
 
-from dpreg.arrays import CELL_BITS, Floats, to_grid
+from dpreg.arrays import CELL_BITS, Floats
 from dpreg.grouped import Vectors
 from dpreg.looks import coordinates
 from dpreg.looks.coordinates import Form
@@ -388,8 +388,7 @@ def hold_located(reader: Reader, design: Vectors, location: Location, limit: flo
     matrix = np.array([*forms, response])
     blocks = [np.zeros((len(places) + 1, 0))]
     for chunk in reader.chunks(design.types, "rows"):
-        made = design.block(chunk)
-        cells = to_grid(made, out=made).T
+        cells = design.cells(chunk).T
         cells = cells[:, cells[0] == 2.0**CELL_BITS]
         block = np.empty((len(matrix), cells.shape[1]))
         for start in range(0, cells.shape[1], PIECE):

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpreg.arrays import Floats
+from dpreg.arrays import Floats, to_grid
 from dpreg.cells import Kind
 from dpreg.columns import Columns
 from dpreg.errors import ArgumentError, FormulaError, SchemaError, did_you_mean, shown
@@ -136,6 +136,11 @@ class Design:
             Stored units, not yet on the grid.
         """
         return self.coded(chunk, whole=True).dense
+
+    def cells(self, chunk: Mapping[str, NDArray[Any]]) -> Floats:
+        """Make the same vectors on their grid."""
+        rows = self.block(chunk)
+        return to_grid(rows, out=rows)
 
     def coded(self, chunk: Mapping[str, NDArray[Any]], *, whole: bool = False) -> CodedRows:
         """Make the same vectors with wide factors left as codes, unless `whole`: see `layout`."""

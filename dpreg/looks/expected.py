@@ -7,31 +7,27 @@ private, and nothing needs to be: no confidential row is read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpreg.arrays import Floats
-from dpreg.columns import ColumnType
+from dpreg.arrays import Floats, to_grid
 from dpreg.looks.coordinates import Place, pseudo
 from dpreg.looks.loop import Seen, moved
 from dpreg.looks.plan import LookPlan
 from dpreg.looks.records import Described
-from dpreg.looks.rows import Rows
+from dpreg.looks.rows import Rows, StoredVectors
 from dpreg.looks.table import Exact, LookTally, Taken, exact_sums
 from dpreg.moments import Moments, accumulate
-from dpreg.sources import Chunk
+from dpreg.sources.kept import MADE
 from dpreg.sources.persons import PERSON
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
 __all__ = ["Expected", "expected_moments", "without_noise"]
-
-_CELLS = "cells"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -63,10 +59,10 @@ class Expected(Taken):
         return expected_moments(self.z, self.rows)
 
     def _sums(self, place: Place, described: Described, *, matrix: bool) -> Exact:
-        rows = Rows(_Stored(self.z.shape[1]), described, place)
+        rows = Rows(StoredVectors(self.z.shape[1]), described, place)
         tally = LookTally(rows, matrix, self.plan.persons)
         codes = np.arange(len(self.z)) // self.each
-        vector = tally([(0, {_CELLS: self.z, PERSON: codes})])
+        vector = tally([(0, {MADE: to_grid(self.z), PERSON: codes})])
         return exact_sums(tally, np.array(_scaled(vector, self.rows, self.z), dtype=object))
 
     def _drawn(self, noise: Any, share: Fraction, *, last: bool = False) -> Any:
@@ -98,17 +94,3 @@ def without_noise(rows: Expected, seen: Seen, beta: Floats) -> Seen:
     told = replace(last, information=told.information, trace=told.trace)
     told = replace(told, score=moved(told, seen.family) @ theta)
     return replace(seen, releases=(*seen.releases[:-1], told))
-
-
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """Makes row vectors of a chunk that holds them."""
-
-    size: int
-
-    @property
-    def types(self) -> Mapping[str, ColumnType]:
-        return {}
-
-    def block(self, chunk: Chunk, /) -> Floats:
-        return np.array(chunk[_CELLS], dtype=np.float64)

@@ -22,7 +22,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 from scipy.special import ndtr
@@ -43,47 +43,8 @@ from dpreg.looks.locate import (
 )
 from dpreg.looks.plan import LookPlan
 from dpreg.looks.records import Box, Described, Release
+from dpreg.looks.table import Taken, combined
 from dpreg.looks.tuning import TUNING
-from dpreg.privacy.look_noise import FitNoise
-
-
-class RowsOfLooks(Protocol):
-    """What looks are taken of: a table, or rows that are assumed."""
-
-    @property
-    def plan(self) -> LookPlan:
-        """What the looks may cost."""
-
-    @property
-    def described(self) -> Described:
-        """What of the stored columns is what."""
-
-    def box(self) -> Box:
-        """Release the moments of the rows on the unit scale."""
-
-    def fitting(
-        self,
-        point: Point,
-        family: Family,
-        limits: tuple[float, float],
-        share: Fraction,
-        noise: FitNoise,
-        *,
-        last: bool,
-        before: Release | None = None,
-        places: Sequence[int] | None = None,
-    ) -> Release:
-        """Release score, middle and information at a point."""
-
-    def locating(
-        self,
-        point: Point,
-        family: Family,
-        limits: tuple[float, float],
-        share: Fraction,
-        signal: float,
-    ) -> Release:
-        """Release joint moments at a point."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,18 +71,20 @@ class Seen:
     described: Described
 
 
-def look(rows: RowsOfLooks, family: Family) -> Seen:
+def look(rows: Taken, family: Family) -> Seen:
     """Look as often as the plan says: on the unit scale, nearer and nearer, last with the rest.
 
     With delta all looks but the first are fitting looks. At pure eps they are locating looks, and
-    the last takes its information from the one before. Where terms are chosen all are locating,
-    and one is made in between where the link is the identity.
+    the last takes its information from the one before; or from both, where rows weigh the same in
+    both: the link is the identity, and no person's rows are limited together. Where terms are
+    chosen all are locating, and one is made in between where the link is the identity.
     """
     plan = rows.plan
     box = rows.box()
     point, family, count = from_box(box, family, rows.described)
     releases: list[Release] = []
-    shares = plan.shares(curved=math.isfinite(family.limits[0]))
+    curved = math.isfinite(family.limits[0])
+    shares = plan.shares(curved=curved)
     fitting = plan.gaussian and not plan.locating
     if fitting:
         shares = shares[0], *[plan.early(shares[1], count)] * len(shares[1:])
@@ -136,13 +99,16 @@ def look(rows: RowsOfLooks, family: Family) -> Seen:
     if plan.locating:
         releases.append(_locating(rows, point, family, count, left))
         return Seen(plan, family, box, tuple(releases), count, rows.described)
-    before = None if plan.gaussian else releases[-1]
+    before = None
+    if not plan.gaussian:
+        apart = curved or plan.persons
+        before = releases[-1] if apart else combined(*releases[-2:])
     found = _fitting(rows, point, family, count, left, releases, last=True, before=before)
     releases.append(found)
     return Seen(plan, family, box, tuple(releases), count, rows.described)
 
 
-def look_at_chosen(rows: RowsOfLooks, seen: Seen, point: Point, places: Sequence[int]) -> Seen:
+def look_at_chosen(rows: Taken, seen: Seen, point: Point, places: Sequence[int]) -> Seen:
     """Look at the columns that were chosen, from a point where the looks before put it.
 
     `places` say where they stand among those that were looked at before, 0 the constant.
@@ -172,7 +138,7 @@ def look_at_chosen(rows: RowsOfLooks, seen: Seen, point: Point, places: Sequence
 
 
 def _fitting(
-    rows: RowsOfLooks,
+    rows: Taken,
     point: Point,
     family: Family,
     count: float,
@@ -216,9 +182,7 @@ def _fitting(
     )
 
 
-def _locating(
-    rows: RowsOfLooks, point: Point, family: Family, count: float, share: Fraction
-) -> Release:
+def _locating(rows: Taken, point: Point, family: Family, count: float, share: Fraction) -> Release:
     plan = rows.plan
     limits = locating_limits(point, choosing=plan.locating, gaussian=plan.gaussian)
     if plan.locating and family.blind:

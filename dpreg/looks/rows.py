@@ -60,14 +60,18 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpreg.arrays import CELL_BITS, Bools, Floats, Ints, Places, to_grid
+from dpreg.arrays import CELL_BITS, Bools, Floats, Ints, Places
+from dpreg.columns import Columns, Unbounded
 from dpreg.errors import ArgumentError
-from dpreg.grouped import Vectors
+from dpreg.grouped import CodedRows, Layout, Vectors
 from dpreg.looks.coordinates import Place
 from dpreg.looks.records import Described
 from dpreg.sources import Chunk
+from dpreg.sources.kept import MADE
 from dpreg.sources.persons import MOST, person_sums
+from dpreg.sources.reader import Reader
 
 _ONE: Final = 2.0**CELL_BITS
 _SQUARED_NORM: Final = _ONE * _ONE
@@ -119,8 +123,7 @@ class Rows:
 
     def cells(self, chunk: Chunk) -> Floats:
         """Return the stored rows of a chunk on their grid, (D, rows)."""
-        rows = self.design.block(chunk)
-        return np.asarray(to_grid(rows, out=rows).T)
+        return self.design.cells(chunk).T
 
     def located(self, cells: Floats) -> Limited:
         """Return k, f and the outer parts of f, of gridded cells (D, rows).
@@ -158,6 +161,44 @@ class Rows:
         """
         seen = _Seen.of(self, cells)
         return _summed(seen, self.place, codes)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVectors:
+    """Vectors of rows that were made before, D cells each: a chunk holds them."""
+
+    size: int
+
+    @property
+    def types(self) -> Columns:
+        """What is read, and how."""
+        return {MADE: Unbounded()}
+
+    @property
+    def layout(self) -> Layout:
+        """Where the moments lie: no column is given by a code."""
+        return Layout(self.size)
+
+    def cells(self, chunk: Chunk, /) -> Floats:
+        """Return the vectors of some rows, on their grid."""
+        return np.array(chunk[MADE], dtype=np.float64)
+
+    def coded(self, chunk: Chunk, /) -> CodedRows:
+        """Return the same vectors in units of 1."""
+        return CodedRows(self.cells(chunk) / _ONE, ())
+
+
+def made_once(reader: Reader, vectors: Vectors) -> tuple[Reader, Vectors]:
+    """Have held rows kept as vectors on their grid; return what reads these.
+
+    They take half the room, and looks after the first are made sooner. Cells of the grid are whole
+    numbers up to 2**20, which float32 holds.
+    """
+
+    def made(chunk: Chunk) -> NDArray[np.float32]:
+        return vectors.cells(chunk).astype(np.float32)
+
+    return reader.making(vectors.types, made), StoredVectors(vectors.size)
 
 
 @dataclass(slots=True, eq=False, repr=False)

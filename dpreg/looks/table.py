@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.arrays import CELL_BITS, Floats
-from dpreg.grouped import CodedVectors
-from dpreg.looks.coordinates import Place, Point, place_of, pseudo
+from dpreg.grouped import Vectors
+from dpreg.looks.coordinates import Place, Point, eigen, held, place_of, pseudo
 from dpreg.looks.families import Family, Linear
 from dpreg.looks.locate import farthest
 from dpreg.looks.plan import LookPlan, Opened
@@ -161,6 +161,7 @@ def _symmetric(cells: list[int], size: int) -> tuple[tuple[int, ...], ...]:
     return tuple(map(tuple, matrix))
 
 
+_SEEN: Final = 1e-9  # precision
 _NEARLY: Final = 1 - 2.0**-20  # precision: a point is rounded to grids
 
 
@@ -336,14 +337,14 @@ class Table(Taken):
     Attributes
     ----------
     reader : Reader
-    design : CodedVectors
+    design : Vectors
     described : Described
     opened : Opened
         Of an account that is charged.
     """
 
     reader: Reader
-    design: CodedVectors
+    design: Vectors
     described: Described
     opened: Opened
 
@@ -370,7 +371,7 @@ def carried(
 ) -> tuple[Floats, Floats, Floats]:
     """Return an earlier look's information in the coordinates of a point, P of its noise, and U.
 
-    With v = J v' for the coordinates v' of the earlier look, H = J H' J' and P = sd J J'. U is what
+    With v = J v' for the coordinates v' of the earlier look, H = J H' J' and P = J P' J'. U is what
     H may lack of a long tail along what no look had shown before its rows were limited, in bounds
     many times too wide: sqrt(h) of the h that it saw, a row, as limits are near where h is near 1.
     `places` are as for `Taken.fitting`.
@@ -384,9 +385,25 @@ def carried(
     lacking = np.array([0.0, *(before.point.sure == 0) * seen * np.sqrt(seen / count)])
     return (
         scale * J @ before.information @ J.T,
-        scale * before.information_sd * J @ J.T,
+        scale * J @ before.spread @ J.T,
         scale * (J * lacking) @ J.T,
     )
+
+
+def combined(earlier: Release, last: Release) -> Release:
+    """Return a locating look with the information of both, where weights do not follow the fit.
+
+    Both saw the same rows, and each cell of H is weighed by the noise that either has in it: with
+    eigenvalues p of the earlier P, in these directions, a variance of p_i p_j beside sd^2. P of
+    what comes of them is pp' for the p that keeps the sum of each row's variances.
+    """
+    H, P, _ = carried(earlier, last.point)
+    values, Q = eigen(P)
+    p = np.where(values > _SEEN * values[-1], values, held(math.inf))  # where it saw nothing
+    share = np.outer(p, p) / (np.outer(p, p) + last.information_sd**2)
+    both = share * (Q.T @ last.information @ Q) + (1 - share) * (Q.T @ H @ Q)
+    p = last.information_sd * share.sum(axis=1) / math.sqrt(share.sum())
+    return replace(last, information=Q @ both @ Q.T, carried=(Q * p) @ Q.T)
 
 
 def _noisy(exact: Any, drawn: Any) -> Floats:

@@ -14,10 +14,11 @@ A line with more or fewer cells than the header, with such a quote, or longer th
 row of which every cell is missing; such rows come last in their file's order. A cell with an end of
 a line in it makes as many of them as it has lines: Parquet holds such text.
 
-Blocks of whole lines are parsed by pyarrow as text, several at a time; what the text means is read
-like that of any Arrow table (`dpreg.sources.arrow_cells`). A block with quotes is parsed as it is;
-only if that made fewer rows than it has lines are those with an open quote looked for, taken out,
-and the block parsed anew.
+Blocks of whole lines are parsed by pyarrow, several at a time: numbers as numbers as long as Arrow
+agrees on every cell of a file, where they mean what their text means; else as text, whose meaning
+is read like that of any Arrow table (`dpreg.sources.arrow_cells`). A block with quotes is parsed as
+it is; only if that made fewer rows than it has lines are those with an open quote looked for, taken
+out, and the block parsed anew.
 
 Where a file is cut into blocks changes nothing: each line comes in one block, and one longer than
 16 MB, its end apart, in none.
@@ -30,13 +31,13 @@ from __future__ import annotations
 import math
 import re
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeAlias
 
 from dpreg.cells import Kind, number
-from dpreg.columns import Columns
+from dpreg.columns import Columns, Numeric, Unbounded
 from dpreg.errors import DataError
 from dpreg.paths import check_same, stamp
 from dpreg.running import threads
@@ -49,7 +50,7 @@ _BLOCK = 1 << 21  # bytes read at a time
 _HEADER_BLOCK = 1 << 16
 _LONGEST_ROW = 1 << 24
 _MOST_THREADS = 8
-_TEXT = pa.large_string()
+_TEXT, _NUMBER = pa.large_string(), pa.float64()
 
 LINE_END = re.compile(rb"\r\n|\r|\n")
 _HEADER = re.compile(rb"[\r\n]*+[^\r\n]++(?:\r\n|\r|\n|\Z)")
@@ -104,14 +105,17 @@ class CsvSource(LocalSource):
         return "object"
 
     def _pieces(self, columns: Columns, size: int) -> Iterator[Piece]:
-        read = batch_reader(pa.schema([(name, _TEXT) for name in columns]), columns)
+        numbers = {name for name, how in columns.items() if isinstance(how, Numeric | Unbounded)}
         for part, (path, first, header) in enumerate(self._files):
             check_same(path, first)
             spoilt = 0
-            for batches, lines in _parsed_blocks(path, header, [*columns] or header[:1]):
+            kinds = {name: _NUMBER if name in numbers else _TEXT for name in columns}
+            for batches, lines in _parsed_blocks(path, header, kinds or {header[0]: _TEXT}):
                 spoilt += lines
-                for rows in (batch[cut] for batch in batches for cut in slices(len(batch), size)):
-                    yield Piece(len(rows), partial(read, rows), part)
+                for batch in batches:
+                    read = batch_reader(batch.schema, columns)
+                    for cut in slices(len(batch), size):
+                        yield Piece(cut.stop - cut.start, partial(read, batch[cut]), part)
             for cut in slices(spoilt, size):
                 missing = partial(missing_chunk, columns, cut.stop - cut.start)
                 yield Piece(cut.stop - cut.start, missing, part)
@@ -124,7 +128,7 @@ def _header(path: str) -> tuple[str, ...]:
     blocks.close()
     line = _HEADER.match(block)
     first = line[0].lstrip(b"\r\n") if line else b""
-    names: list[str] = guarded(lambda: _table(first, None, [])[0].column_names, failed)
+    names: list[str] = guarded(lambda: _table(first, None, {})[0].column_names, failed)
     if any(letter in name for name in names for letter in "\0\ufffd"):
         raise DataError(f"{failed} in UTF-8")
     if any(math.isfinite(number(name)) for name in names):
@@ -238,20 +242,29 @@ def is_line_by_line(block: bytes, rows: int) -> bool:
 # ---- rows ----------------------------------------------------------------------------------------
 
 
-def parsed(block: bytes, header: Sequence[str], names: Sequence[str]) -> Parsed:
-    """Parse some columns of a block of whole lines, each of them for itself."""
+def parsed(block: bytes, header: Sequence[str], kinds: dict[str, Any]) -> Parsed:
+    """Parse some columns of a block of whole lines, each of them for itself.
+
+    `kinds` are their types: from a block on in which that of a number fails all are text.
+    """
     if not block:
         return [], 0
-    table, bad = _table(block, header, names)
+    try:
+        table, bad = _table(block, header, kinds)
+    except pa.ArrowInvalid:
+        kinds.update(dict.fromkeys(kinds, _TEXT))
+        table = None
+    if table is None:
+        table, bad = _table(block, header, kinds)
     if not is_line_by_line(block, table.num_rows + bad):
         rest, taken = without_open_quotes(block)
         if taken:
-            batches, bad = parsed(rest, header, names)
+            batches, bad = parsed(rest, header, kinds)
             return batches, taken + bad
     return table.to_batches(), bad
 
 
-def _parsed_blocks(path: str, header: Sequence[str], names: Sequence[str]) -> Iterator[Parsed]:
+def _parsed_blocks(path: str, header: Sequence[str], kinds: dict[str, Any]) -> Iterator[Parsed]:
     """Parse a file's rows, block by block: in several threads, a few blocks ahead, in order."""
     failed = f"{path} cannot be read as CSV: it is damaged"
     running = threads(_MOST_THREADS)
@@ -259,7 +272,7 @@ def _parsed_blocks(path: str, header: Sequence[str], names: Sequence[str]) -> It
     waiting: deque[Callable[[], Parsed]] = deque()
 
     def work(block: bytes, spoilt: int) -> Parsed:
-        batches, lines = guarded(partial(parsed, block, header, names), failed)
+        batches, lines = guarded(partial(parsed, block, header, kinds), failed)
         return batches, spoilt + lines
 
     try:
@@ -279,8 +292,8 @@ def _parsed_blocks(path: str, header: Sequence[str], names: Sequence[str]) -> It
         pool.shutdown(cancel_futures=True)
 
 
-def _table(block: bytes, header: Sequence[str] | None, names: Sequence[str]) -> tuple[Any, int]:
-    """Parse lines; return a table of text, and how many have more or fewer cells than `header`."""
+def _table(block: bytes, header: Sequence[str] | None, kinds: Mapping[str, Any]) -> tuple[Any, int]:
+    """Parse lines; return a table, and how many have more or fewer cells than `header`."""
     from pyarrow import csv
 
     bad: list[None] = []
@@ -298,8 +311,8 @@ def _table(block: bytes, header: Sequence[str] | None, names: Sequence[str]) -> 
         csv.ParseOptions(invalid_row_handler=skip, ignore_empty_lines=False),
         csv.ConvertOptions(
             check_utf8=False,
-            column_types=dict.fromkeys(names, _TEXT),
-            include_columns=names,  # none are all of them
+            column_types=kinds,
+            include_columns=[*kinds],  # none are all of them
             strings_can_be_null=True,
             null_values=[""],
         ),

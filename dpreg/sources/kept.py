@@ -2,7 +2,8 @@
 
 Text takes longer to parse than to sum, a query runs as long each time, and a stream can be read
 once. So where a call makes several passes over such a table, its first pass keeps what it reads
-(`HeldSource`): the cells of the columns that the call uses, 8 bytes a number and 4 a label.
+(`HeldSource`): the cells of the columns that the call uses, 8 bytes a number and 4 a label; or what
+is made of them, where all passes ask for that.
 
 Where rows are those of persons (`dpreg.sources.persons`), a table that this process reads is gone
 through once: its rows are brought together by person, those to be kept are chosen, and
@@ -49,7 +50,7 @@ import math
 import tempfile
 import threading
 import weakref
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -59,7 +60,7 @@ from numpy.typing import NDArray
 
 from dpreg.arrays import Places
 from dpreg.cells import Kind
-from dpreg.columns import Columns
+from dpreg.columns import Columns, Unbounded
 from dpreg.sources.base import (
     PART_ROWS,
     Advance,
@@ -73,6 +74,9 @@ from dpreg.sources.base import (
     slices,
 )
 from dpreg.sources.persons import Persons, keep, matrix_of, persons_of, unpacked
+
+MADE: Final = "made"
+"""What is made of rows, as chunks name it."""
 
 Rows: TypeAlias = NDArray[np.float64]
 """Rows as `dpreg.sources.persons.matrix_of` writes them, the two halves of the hash first."""
@@ -179,6 +183,16 @@ class HeldSource(LocalSource):
         """Count the rows, and keep them."""
         return int(self.total(self._columns, count_rows, advance=advance)[0])
 
+    def making(self, columns: Columns, make: Callable[[Chunk], NDArray[Any]]) -> HeldSource:
+        """Return what keeps what is made of each chunk of some columns, row by row, as MADE.
+
+        It reads the rows that are kept; or, before any are, the table.
+        """
+        source = self._source if self._kept is None else self
+        found = HeldSource(_MadeSource(source, columns, make), {MADE: Unbounded()})
+        found._bytes = self._bytes
+        return found
+
     def _pieces(self, columns: Columns, size: int) -> Iterator[Piece]:
         if self._kept is not None:
             for piece, cells in self._kept:
@@ -206,6 +220,28 @@ class HeldSource(LocalSource):
                 self._file = self._file or File()
                 return self._file.append(cells)
         return cells if cells.base is None else cells.copy()
+
+
+class _MadeSource(LocalSource):
+    """What is made of each chunk of a table."""
+
+    def __init__(
+        self, source: LocalSource, columns: Columns, make: Callable[[Chunk], NDArray[Any]]
+    ) -> None:
+        self.names, self.rows = (MADE,), source.rows
+        self.parts, self.unit = source.parts, source.unit
+        self._source, self._columns, self._make = source, columns, make
+
+    def kind(self, name: str) -> Kind:
+        """Return "numeric"."""
+        return "numeric"
+
+    def _pieces(self, columns: Columns, size: int) -> Iterator[Piece]:
+        for piece in self._source._pieces(self._columns, size):
+            yield replace(piece, read=partial(self._made, piece))
+
+    def _made(self, piece: Piece) -> Chunk:
+        return {MADE: self._make(piece.read())}
 
 
 def _cut(cells: Mapping[str, _Kept], part: slice) -> Chunk:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
+
+from numpy.typing import NDArray
 
 from dpreg.columns import Columns, ColumnType, PersonId, Unbounded
 from dpreg.errors import ArgumentError, DataError, shown
@@ -75,6 +77,8 @@ class Reader:
         does not know how many it has reads no value, and is not one of them.
     counted : int or None
         Number of rows that a pass came across; who counts them in a pass notes it here.
+    held : HeldSource or None
+        Where the first pass keeps rows.
     """
 
     def __init__(
@@ -89,7 +93,7 @@ class Reader:
         self.persons = persons
         self.passes = 0
         self._columns: Columns = {}
-        self._held: HeldSource | None = None
+        self.held: HeldSource | None = None
         self._kept: KeptSource | SpreadSource | None = None
         self._progress = progress
         self.counted: int | None = None
@@ -155,14 +159,26 @@ class Reader:
         source = self.source
         if isinstance(source, LocalSource) and source.fleeting and source.hold:
             named = self._columns if self.persons is None else self.persons.read_with(self._columns)
-            self._held = self._held or HeldSource(source, named)
+            self.held = self.held or HeldSource(source, named)
 
     def every_row(self, columns: Columns) -> Reader:
         """Return a reader that brings all rows of each person, and counts on."""
         assert self.persons is not None
         found = Reader(self.source, self._progress, replace(self.persons, rows=None), self.where)
         found.settle(columns, tell=False)
-        found._held, found.passes = self._held, self.passes
+        found.held, found.passes = self.held, self.passes
+        return found
+
+    def making(self, columns: Columns, make: Callable[[Chunk], NDArray[Any]]) -> Reader:
+        """Return a reader of what is made of rows that are held, `MADE`, which counts on."""
+        assert self.held is not None
+        where, found = self.where, Reader(self.source, self._progress)
+        read = columns if where is None else where.read_with(columns)
+
+        def made(chunk: Chunk) -> NDArray[Any]:
+            return make(chunk if where is None else where.blanked(chunk, columns))
+
+        found.held, found.passes = self.held.making(read, made), self.passes
         return found
 
     def require(self, passes: int, counts: bool = False) -> None:
@@ -207,7 +223,7 @@ class Reader:
 
     def _read(self) -> Source:
         """Return what passes go through: the table, or rows of it that were kept."""
-        source = self._held or self.source
+        source = self.held or self.source
         if self.persons is None:
             return source
         if self._kept is None and isinstance(source, LocalSource):

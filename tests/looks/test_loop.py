@@ -12,6 +12,7 @@ from oracles.tagged_noise import tagged
 from dpreg.looks import loop
 from dpreg.looks.locate import farthest, fit_limits, locating_limits
 from dpreg.looks.loop import look
+from dpreg.looks.table import combined
 from dpreg.looks.tuning import TUNING
 from dpreg.privacy.protection import Protection
 
@@ -110,6 +111,26 @@ def test_persons_may_reach_farther_than_a_row(monkeypatch):
         assert all(np.isinf(reach) == (who is not WHO) for reach in told[-1])
 
 
+@pytest.mark.parametrize(
+    ("name", "who", "several"),
+    [("linear", WHO, 2), ("logit", WHO, 1), ("linear", Protection("replace-one", 2, "who"), 1)],
+)
+def test_information_is_that_of_looks_in_which_rows_weigh_the_same(name, who, several, monkeypatch):
+    tagged(monkeypatch)
+    both = []
+    monkeypatch.setattr(
+        loop, "combined", lambda *of: both.append((of, combined(*of))) or both[0][1]
+    )
+    rows, family = rows_of(20_000, "0", name, who=who)
+    seen = look(rows, family)
+    told = seen.releases[-2]
+    if several == 2:
+        ((of, told),) = both
+        assert all(one is other for one, other in zip(of, seen.releases[:-1], strict=True))
+    assert rows.asked[-1][3][2] is told
+    assert len(both) == several - 1
+
+
 @pytest.mark.parametrize("name", ["linear", "logit"])
 def test_pure_looks_locate_and_carry_their_information(name, monkeypatch):
     tagged(monkeypatch)
@@ -123,7 +144,6 @@ def test_pure_looks_locate_and_carry_their_information(name, monkeypatch):
         assert (kind, share) == ("locating", early)
         assert limits == locating_limits(point)
         assert signal > 0
-    assert rows.asked[-1][3][2] is seen.releases[-2]
     point, noise, _ = rows.asked[-1][3]
     assert rows.asked[-1][2] == fit_limits(
         seen.rows, point.size, point.dispersion, noise.information_sd, noise.score_sd, 1,

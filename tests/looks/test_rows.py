@@ -11,6 +11,7 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from oracles.look_rows import (
     FULL,
@@ -26,10 +27,15 @@ from oracles.look_rows import (
 )
 
 from dpreg.errors import ArgumentError
+from dpreg.formula.design import build_design
 from dpreg.looks.coordinates import Point, place_of
 from dpreg.looks.families import Linear
 from dpreg.looks.records import Described, Told
-from dpreg.looks.rows import Rows, _of_parts, hold_norm
+from dpreg.looks.rows import Rows, _of_parts, hold_norm, made_once
+from dpreg.moments import read_moments
+from dpreg.schema import Schema
+from dpreg.sources import as_source
+from dpreg.sources.reader import Reader
 
 KIND = pytest.mark.parametrize("name", KINDS)
 TOGETHER = pytest.mark.parametrize("together", [False, True], ids=["fitting", "locating"])
@@ -531,3 +537,34 @@ def test_rows_of_a_person_that_cancel_cancel_before_the_limit():
     z = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, -1.0], [1.0, 0.5, 0.01]])
     _, f, _ = of_persons(rows, z, np.zeros(3))
     np.testing.assert_allclose(f[:, 0] / ONE, [0.1, 0.05], atol=1e-4)
+
+
+def test_rows_that_are_kept_are_the_rows():
+    """Moments and cells are the same integers, at the first pass and after it."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"x": rng.normal(size=9_000), "y": rng.normal(size=9_000)})
+    frame["g"] = rng.integers(0, 3, 9_000).astype(str)
+    frame.loc[::9, "x"] = np.nan
+    schema = Schema.from_any({"x": (-2, 3), "y": (-4, 4), "g": ["0", "1", "2"]})
+    design = build_design("y ~ x + g", schema)
+    reader = Reader(as_source(lambda: [frame[:5_000], frame[5_000:]]), False)
+    reader.settle(design.types)
+    reader.require(3)
+    kept, vectors = made_once(reader, design)
+
+    class Cells:
+        def __call__(self, chunks):
+            found = [
+                vectors.cells(chunk).sum(axis=0) @ range(1, design.size + 1) for _, chunk in chunks
+            ]
+            return np.array([int(sum(found))], dtype=object)
+
+    whole = {name: np.asarray(values) for name, values in frame.items()}
+    (plain,) = read_moments(Reader(as_source(frame)), design)
+    codes = {**whole, "g": frame["g"].astype(int).to_numpy(np.int32)}
+    total = int(design.cells(codes).sum(axis=0) @ range(1, design.size + 1))
+    for _ in range(2):
+        (found,) = read_moments(kept, vectors)
+        assert found.rows == 9_000
+        assert found.cells == plain.cells
+        assert kept.total(vectors.types, Cells(), "cells") == [total]

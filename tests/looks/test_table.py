@@ -12,12 +12,12 @@ import pytest
 from oracles.look_rows import KINDS, ONE, Stored, hostile, plain, point_of
 from oracles.tagged_noise import cells_of, cost, tagged
 
-from dpreg.looks.coordinates import Point, place_of
+from dpreg.looks.coordinates import Point, place_of, pseudo
 from dpreg.looks.locate import farthest
 from dpreg.looks.plan import plan_looks
 from dpreg.looks.records import Release
 from dpreg.looks.rows import Rows
-from dpreg.looks.table import Table, carried
+from dpreg.looks.table import Table, carried, combined
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
@@ -320,6 +320,45 @@ def test_noise_of_a_carried_information_is_long_where_the_look_before_hardly_saw
         drawn / np.outer(scale, scale), expected / np.outer(scale, scale), atol=0.05
     )
     assert np.linalg.cond(P) > 100
+
+
+def test_information_of_two_looks_is_weighed_by_the_noise_in_its_cells(monkeypatch):
+    """Both of the same rows: it stays theirs, with as much noise as P says; of either alone too."""
+    tagged(monkeypatch)
+    rng = np.random.default_rng(9)
+    size = 4
+    one, other = (point_of(rng, KINDS["linear"], size - 1) for _ in range(2))
+    one = replace(one, whitening=np.diag([0.3, 1.0, 1.0]) @ one.whitening)
+    x = rng.normal(size=(200, size - 1))
+
+    def release(point, sd, noise=0.0):
+        v = np.column_stack([np.ones(200), (x - point.centre) @ point.whitening.T])
+        H = v.T @ v / point.weight + noise
+        return Release(
+            point, H, np.zeros(size), sd, 1.0, None, 1.0, 1.0, (1, 1), 0.1, together=True
+        )
+
+    def cells(sd):
+        N = sd * np.triu(rng.normal(size=(size, size)), 1)
+        return N + N.T + np.diag(sd * np.sqrt(2) * rng.normal(size=size))
+
+    same = combined(release(one, 3.0), release(other, 2.0))
+    np.testing.assert_allclose(same.information, release(other, 2.0).information, rtol=1e-9)
+    late, early = combined(release(one, 1e9), same), combined(release(one, 1e-9), same)
+    np.testing.assert_allclose(late.spread, same.information_sd * np.eye(size), atol=1e-9)
+    assert np.abs(early.spread).max() < 1e-6
+    drawn = [
+        combined(release(one, 3.0, cells(3.0)), release(other, 2.0, cells(2.0))).information
+        for _ in range(4_000)
+    ]
+    values, Q = np.linalg.eigh(same.spread)
+    variances = (Q.T @ np.array(drawn) @ Q).var(axis=0)
+    variances[np.diag_indices(size)] /= 2
+    np.testing.assert_allclose(variances.sum(axis=1), values * values.sum(), rtol=0.1)
+    assert (values * values.sum() < size * 2.0**2).all()
+    J = one.rows @ pseudo(other.rows)
+    scale = other.weight / one.weight
+    np.testing.assert_allclose(carried(same, one)[1], scale * J @ same.spread @ J.T, rtol=1e-9)
 
 
 def test_what_a_first_limited_look_may_lack_of_a_column_is_said(monkeypatch):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from dpreg.arrays import to_grid
 from dpreg.columns import Numeric
 from dpreg.grouped import CodedRows, Layout
 from dpreg.looks.coordinates import Place, Point, place_of
@@ -30,6 +31,9 @@ class Stored:
 
     def block(self, chunk: Any) -> np.ndarray:
         return np.column_stack([chunk[f"z{j}"] for j in range(self.size)])
+
+    def cells(self, chunk: Any) -> np.ndarray:
+        return to_grid(self.block(chunk))
 
     @property
     def layout(self) -> Layout:

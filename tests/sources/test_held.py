@@ -16,10 +16,12 @@ import pytest
 import dpreg
 from dpreg.columns import Boolean, Categorical, Numeric, PersonId, Unbounded
 from dpreg.errors import ArgumentError, DataError
+from dpreg.formula.where import where_of
+from dpreg.schema import Schema
 from dpreg.sources import LocalSource, as_source
 from dpreg.sources import kept as spool
 from dpreg.sources.csv_files import CsvSource
-from dpreg.sources.kept import HeldSource
+from dpreg.sources.kept import MADE, HeldSource, count_rows
 from dpreg.sources.reader import Reader
 
 pa = pytest.importorskip("pyarrow")
@@ -133,6 +135,85 @@ def test_the_first_pass_may_ask_for_some_columns_in_several_threads(csv, limit, 
     assert_same(whole(held), whole(as_source(pd.read_csv(csv))))
 
 
+def open_files(folder):
+    """Return the states of this process's files in a folder, named or not."""
+    gc.collect()
+    found = []
+    for one in os.listdir("/proc/self/fd"):
+        try:
+            if os.readlink(f"/proc/self/fd/{one}").startswith(str(folder)):
+                found.append(os.fstat(int(one)))
+        except OSError:  # the one that listed them
+            continue
+    return found
+
+
+def doubled(chunk):
+    """Something made of rows, one row a row."""
+    return np.column_stack([2 * chunk["k"], chunk["g"]]).astype(np.float32)
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["at once", "of kept rows"])
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_made_of_rows_is_kept(form, before, csv, limit):
+    held = HeldSource(as_source(FORMS[form](csv)), COLUMNS)
+    if before:
+        held.count()
+    some = {"k": COLUMNS["k"], "g": COLUMNS["g"]}
+    made = held.making(some, doubled)
+    plain = {MADE: doubled(whole(as_source(pd.read_csv(csv)), some))}
+    for size in (40_000, 313):
+        assert_same(whole(made, made._columns, size), plain)
+    assert made.rows == ROWS
+
+
+@linux
+def test_what_is_made_goes_to_a_file_where_rows_fill_the_limit(folder, csv, monkeypatch):
+    columns = {"k": COLUMNS["k"], "g": COLUMNS["g"]}
+    monkeypatch.setattr("dpreg.sources.kept.HELD_BYTES", ROWS * 15)
+    held = HeldSource(as_source(csv), columns)
+    held.count()
+    assert open_files(folder) == []
+    made = held.making(columns, doubled)
+    made.count()
+    assert len(open_files(folder)) == 1
+    held = HeldSource(as_source(csv), columns)
+    made = held.making(columns, doubled)
+    made.count()
+    assert len(open_files(folder)) == 0, "rows that are not kept take no room"
+
+
+def test_a_reader_makes_rows_that_pass_and_counts_on(csv):
+    columns = {"k": COLUMNS["k"], "g": COLUMNS["g"]}
+    test = where_of("k > 4", Schema.from_any(SCHEMA))
+    reader = Reader(as_source(csv), where=test)
+    reader.settle(columns)
+    reader.require(3)
+    reader.total(columns, count_rows, "rows")
+    found = reader.making(columns, doubled)
+    (told,) = found.total({MADE: Unbounded()}, present, "rows")
+    assert told == int((table()["k"] > 4).sum())
+    assert (reader.passes, found.passes) == (1, 2)
+
+
+def present(chunks):
+    return np.array([sum(int((chunk[MADE][:, 0] > 0).sum()) for _, chunk in chunks)], dtype=object)
+
+
+@pytest.mark.parametrize("place", [3, 60_000], ids=["at the start", "late"])
+def test_a_word_among_numbers_changes_no_other_cell(place, tmp_path):
+    """From the block that has it on all cells are read as text: to the same numbers."""
+    rows = table()[["x", "k"]].astype(object)
+    rows.loc[place, "x"] = "1_0"
+    rows.loc[ROWS - 1, "x"] = "none"
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    columns = {name: COLUMNS[name] for name in ("x", "k")}
+    found = whole(as_source(tmp_path / "rows.csv"), columns)
+    for name in columns:
+        plain = pd.to_numeric(rows[name], errors="coerce").to_numpy(float)
+        assert np.array_equal(found[name], plain, equal_nan=True)
+
+
 def counting(monkeypatch, kind=CsvSource):
     """Return a list that grows by one whenever such a table is gone through."""
     made, honest = [], kind._pieces
@@ -178,6 +259,21 @@ def test_bounds_are_bought_of_rows_that_are_parsed_once(person, csv, monkeypatch
     assert fit.params.equals(same.params)
 
 
+@pytest.mark.parametrize("levels", [3, 20])
+def test_a_factor_of_many_levels_is_not_written_out(levels, monkeypatch):
+    """A level is a code of four bytes, and would be as many cells as there are levels."""
+    rows = table().assign(g=np.arange(ROWS) % levels)
+    schema = {**SCHEMA, "g": {"levels": list(range(levels))}}
+    made, honest = [], HeldSource.making
+    monkeypatch.setattr(HeldSource, "making", lambda *args: made.append(args) or honest(*args))
+    calls = [
+        dpreg.dp_ols("x ~ C(g) + k", data, 9, schema=schema, unsafe_seed=1, method="adaptive")
+        for data in (rows, lambda: [rows])
+    ]
+    assert len(made) == (levels == 3)
+    assert calls[0].params.equals(calls[1].params)
+
+
 def test_one_pass_keeps_nothing(csv, monkeypatch):
     monkeypatch.setattr(HeldSource, "__init__", None)
     assert dpreg.dp_ols(FORMULA, csv, 1, schema=SCHEMA, method="gram").passes == 1
@@ -211,19 +307,6 @@ def test_rows_that_a_function_lends_are_copied():
 
 
 # ---- the file ----
-
-
-def open_files(folder):
-    """Return the states of this process's files in a folder, named or not."""
-    gc.collect()
-    found = []
-    for one in os.listdir("/proc/self/fd"):
-        try:
-            if os.readlink(f"/proc/self/fd/{one}").startswith(str(folder)):
-                found.append(os.fstat(int(one)))
-        except OSError:  # the one that listed them
-            continue
-    return found
 
 
 @linux
