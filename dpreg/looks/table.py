@@ -98,8 +98,7 @@ class LookTally:
         triangle = np.triu_indices(self.rows.described.size)
         partial, pending = np.zeros(sum(self.sizes), dtype=np.int64), 0
         for _, chunk in chunks:
-            cells = self.rows.cells(chunk)
-            for k, f, outer in self._units(cells, chunk):
+            for k, f, outer in self._units(chunk):
                 sums = [np.array([k.shape[1]]), (k @ k.T)[triangle]]
                 if self.rows.place.together:
                     sums += [k @ f[0], (f @ f.T).ravel()]
@@ -108,7 +107,7 @@ class LookTally:
                     if self.matrix:
                         middle = (f @ f.T)[triangle]
                     else:
-                        middle = np.array([np.einsum("ij,ij->", f, f)])
+                        middle = np.array([np.vdot(f, f)])
                     sums += [score, middle, score - 2 * outer.sum(axis=1)]
                 partial += np.concatenate(sums).astype(np.int64)
                 pending += 1
@@ -117,13 +116,15 @@ class LookTally:
                     partial[:], pending = 0, 0
         return partial if total is None else total + partial
 
-    def _units(self, cells: Floats, chunk: Chunk) -> Iterator[tuple[Floats, Floats, Floats]]:
+    def _units(self, chunk: Chunk) -> Iterator[tuple[Floats, Floats, Floats]]:
         """Yield k, f and outer parts of some rows, or of persons and their rows, 2**13 at most."""
         if not self.persons:
-            for piece in slices(cells.shape[1], PIECE):
-                yield self.rows.located(cells[:, piece])[:3]
+            for piece in slices(len(next(iter(chunk.values()))), PIECE):
+                some = {name: column[piece] for name, column in chunk.items()}
+                yield self.rows.located(self.rows.cells(some))[:3]
             return
-        k, f, outer, _ = self.rows.summed(cells, chunk[PERSON].astype(np.int64))
+        codes = chunk[PERSON].astype(np.int64)
+        k, f, outer, _ = self.rows.summed(self.rows.cells(chunk), codes)
         apart = not self.rows.place.together
         for piece in slices(k.shape[1], PIECE):
             yield k[:, piece], f[:, :0] if apart else f[:, piece], outer[:, :0]
