@@ -104,10 +104,7 @@ class LookTally:
                     sums += [k @ f[0], (f @ f.T).ravel()]
                 else:
                     score = f.sum(axis=1)
-                    if self.matrix:
-                        middle = (f @ f.T)[triangle]
-                    else:
-                        middle = np.array([np.vdot(f, f)])
+                    middle = (f @ f.T)[triangle] if self.matrix else np.array([np.vdot(f, f)])
                     sums += [score, middle, score - 2 * outer.sum(axis=1)]
                 partial += np.concatenate(sums).astype(np.int64)
                 pending += 1
