@@ -70,8 +70,7 @@ class Tuning:
         (8 releases, 2026-11-28, `python -m benchmarks.fresh`, `benchmarks.beside`). With .04,
         .06 and .08 unmarked slopes hold .941, .947 and .947 at widths of 1.74, 1.77 and 1.75, right
         models .929, .940 and .949 at 1.30, 1.37 and 1.42 (20 releases, both halves, 2026-11-28).
-        With .2, .3, .35 and .4 pure intervals hold .91, .93, .94 and .94 at 3.6, 3.5, 3.6 and 3.7
-        (6 releases, 2026-11-27).
+        With .25 and .35 pure intervals hold .93 and .94 at 3.5 and 3.6 (20 releases, 2026-11-28).
     doubt : float
         Standard errors by which what a limit cut may exceed what was seen of it; times by which the
         variance that estimates are drawn by exceeds what looks usually leave over. Of limits: at 0
