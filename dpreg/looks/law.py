@@ -8,7 +8,7 @@ in the point's coordinates theta of beta,
 whatever the model, right or wrong:
 
 - C, the noise: that of s, and that of H times theta, (theta'P theta) P + P theta theta' P, where P
-  is information_sd I, or what that became where H is an earlier look's (`Release.spread`);
+  is information_sd I, or what that became where H is of earlier looks (`Release.spread`);
 - B, what the limit S may have cut of the score; nothing where no row of the box reaches it. The
   look releases what S/2 leaves of the score and the rest, what lies between S/2 and S, apart, each
   with half of the noise. As much again may lie beyond S: scores whose chance falls as t^-2 have

@@ -140,7 +140,7 @@ class Release:
     lacks : bool
         Whether the information may lack what its own limit cut, where the score's was farther out.
     carried : (d, d) array or None
-        P of an H that is an earlier look's, see `spread`; None where the look took H itself.
+        P of an H that is not the look's alone, see `spread`; None where the look took H itself.
     unseen : (d, d) array or None
         What such an H may lack of directions that no look showed before its own limits.
     """

@@ -191,8 +191,8 @@ class StoredVectors:
 def made_once(reader: Reader, vectors: Vectors) -> tuple[Reader, Vectors]:
     """Have held rows kept as vectors on their grid; return what reads these.
 
-    They take half the room, and looks after the first are made sooner. Cells of the grid are whole
-    numbers up to 2**20, which float32 holds.
+    Looks after the first are made sooner. Cells of the grid are whole numbers up to 2**20, which
+    float32 holds.
     """
 
     def made(chunk: Chunk) -> NDArray[np.float32]:
