@@ -139,8 +139,7 @@ class Design:
 
     def cells(self, chunk: Mapping[str, NDArray[Any]]) -> Floats:
         """Make the same vectors on their grid."""
-        rows = self.block(chunk)
-        return to_grid(rows, out=rows)
+        return to_grid(rows := self.block(chunk), out=rows)
 
     def coded(self, chunk: Mapping[str, NDArray[Any]], *, whole: bool = False) -> CodedRows:
         """Make the same vectors with wide factors left as codes, unless `whole`: see `layout`."""

@@ -38,6 +38,7 @@ A is what lets the noise of H have a public share of n.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -149,6 +150,7 @@ def locating_limits(
 
 _NODES: Final = np.polynomial.hermite_e.hermegauss(21)[0]  # precision
 _WEIGHTS: Final = np.polynomial.hermite_e.hermegauss(21)[1] / math.sqrt(2 * math.pi)  # precision
+_SEEN: Final = 1e-9  # precision
 _LEAST: Final = 2.0**-CELL_BITS
 """Probabilities and weights are kept a cell's unit from 0, and probabilities from 1."""
 
@@ -371,3 +373,43 @@ def explained(release: Release, rows: float) -> float:
     spread = H[1:, 1:] / count - np.outer(g, g)
     along = pseudo(point.whitening.T) @ point.slopes
     return max(float(along @ spread @ along), 0.0)
+
+
+def carried(
+    before: Release, at: Point, places: Sequence[int] | None = None
+) -> tuple[Floats, Floats, Floats]:
+    """Return an earlier look's information in the coordinates of a point, P of its noise, and U.
+
+    With v = J v' for the coordinates v' of the earlier look, H = J H' J' and P = J P' J'. U is what
+    H may lack of a long tail along what no look had shown before its rows were limited, in bounds
+    many times too wide: sqrt(h) of the h that it saw, a row, as limits are near where h is near 1.
+    `places` are as for `Taken.fitting`.
+    """
+    d = at.size
+    new = np.zeros((d, before.point.size))
+    new[:, list(range(d) if places is None else places)] = at.rows
+    J = new @ pseudo(before.point.rows)
+    scale = before.point.weight / at.weight
+    count, *seen = np.maximum(np.diag(before.information), [1.0, *np.zeros(before.point.size - 1)])
+    lacking = np.array([0.0, *(before.point.sure == 0) * seen * np.sqrt(seen / count)])
+    return (
+        scale * J @ before.information @ J.T,
+        scale * J @ before.spread @ J.T,
+        scale * (J * lacking) @ J.T,
+    )
+
+
+def combined(earlier: Release, last: Release) -> Release:
+    """Return a locating look with the information of both, where weights do not follow the fit.
+
+    Both saw the same rows, and each cell of H is weighed by the noise that either has in it: with
+    eigenvalues p of the earlier P, in these directions, a variance of p_i p_j beside sd^2. P of
+    what comes of them is pp' for the p that keeps the sum of each row's variances.
+    """
+    H, P, _ = carried(earlier, last.point)
+    values, Q = eigen(P)
+    p = np.where(values > _SEEN * values[-1], values, held(math.inf))  # where it saw nothing
+    share = np.outer(p, p) / (np.outer(p, p) + last.information_sd**2)
+    both = share * (Q.T @ last.information @ Q) + (1 - share) * (Q.T @ H @ Q)
+    p = last.information_sd * share.sum(axis=1) / math.sqrt(share.sum())
+    return replace(last, information=Q @ both @ Q.T, carried=(Q * p) @ Q.T)

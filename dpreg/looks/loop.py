@@ -22,7 +22,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 from scipy.special import ndtr
@@ -33,6 +33,7 @@ from dpreg.looks.coordinates import Point, eigen, held, inverse, pseudo
 from dpreg.looks.families import Family
 from dpreg.looks.locate import (
     advance,
+    combined,
     farthest,
     fit_limits,
     from_box,
@@ -43,8 +44,28 @@ from dpreg.looks.locate import (
 )
 from dpreg.looks.plan import LookPlan
 from dpreg.looks.records import Box, Described, Release
-from dpreg.looks.table import Taken, combined
 from dpreg.looks.tuning import TUNING
+
+
+class RowsOfLooks(Protocol):
+    """What looks are taken of: a table, or rows that are assumed."""
+
+    @property
+    def plan(self) -> LookPlan:
+        """What the looks may cost."""
+
+    @property
+    def described(self) -> Described:
+        """What of the stored columns is what."""
+
+    def box(self) -> Box:
+        """Release the moments of the rows on the unit scale."""
+
+    def fitting(self, *args: Any, **more: Any) -> Release:
+        """Release score, middle and information at a point: `dpreg.looks.table.Taken`."""
+
+    def locating(self, *args: Any, **more: Any) -> Release:
+        """Release joint moments at a point."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +92,7 @@ class Seen:
     described: Described
 
 
-def look(rows: Taken, family: Family) -> Seen:
+def look(rows: RowsOfLooks, family: Family) -> Seen:
     """Look as often as the plan says: on the unit scale, nearer and nearer, last with the rest.
 
     With delta all looks but the first are fitting looks. At pure eps they are locating looks, and
@@ -96,19 +117,17 @@ def look(rows: Taken, family: Family) -> Seen:
             release = _locating(rows, point, family, count, share)
         releases.append(release)
         point, _ = advance(release, family, count, first=place == 0)
+    before = None if plan.gaussian else releases[-1]
+    if before is not None and not (plan.locating or curved or plan.persons):
+        before = combined(*releases[-2:])
     if plan.locating:
-        releases.append(_locating(rows, point, family, count, left))
-        return Seen(plan, family, box, tuple(releases), count, rows.described)
-    before = None
-    if not plan.gaussian:
-        apart = curved or plan.persons
-        before = releases[-1] if apart else combined(*releases[-2:])
-    found = _fitting(rows, point, family, count, left, releases, last=True, before=before)
-    releases.append(found)
-    return Seen(plan, family, box, tuple(releases), count, rows.described)
+        found = _locating(rows, point, family, count, left)
+    else:
+        found = _fitting(rows, point, family, count, left, releases, last=True, before=before)
+    return Seen(plan, family, box, (*releases, found), count, rows.described)
 
 
-def look_at_chosen(rows: Taken, seen: Seen, point: Point, places: Sequence[int]) -> Seen:
+def look_at_chosen(rows: RowsOfLooks, seen: Seen, point: Point, places: Sequence[int]) -> Seen:
     """Look at the columns that were chosen, from a point where the looks before put it.
 
     `places` say where they stand among those that were looked at before, 0 the constant.
@@ -138,7 +157,7 @@ def look_at_chosen(rows: Taken, seen: Seen, point: Point, places: Sequence[int])
 
 
 def _fitting(
-    rows: Taken,
+    rows: RowsOfLooks,
     point: Point,
     family: Family,
     count: float,
@@ -182,7 +201,9 @@ def _fitting(
     )
 
 
-def _locating(rows: Taken, point: Point, family: Family, count: float, share: Fraction) -> Release:
+def _locating(
+    rows: RowsOfLooks, point: Point, family: Family, count: float, share: Fraction
+) -> Release:
     plan = rows.plan
     limits = locating_limits(point, choosing=plan.locating, gaussian=plan.gaussian)
     if plan.locating and family.blind:

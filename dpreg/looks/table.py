@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 
 from dpreg.arrays import CELL_BITS, Floats
 from dpreg.grouped import Vectors
-from dpreg.looks.coordinates import Place, Point, eigen, held, place_of, pseudo
+from dpreg.looks.coordinates import Place, Point, place_of
 from dpreg.looks.families import Family, Linear
-from dpreg.looks.locate import farthest
+from dpreg.looks.locate import carried, farthest
 from dpreg.looks.plan import LookPlan, Opened
 from dpreg.looks.records import Box, Described, Release
 from dpreg.looks.rows import PIECE, Rows
@@ -159,7 +159,6 @@ def _symmetric(cells: list[int], size: int) -> tuple[tuple[int, ...], ...]:
     return tuple(map(tuple, matrix))
 
 
-_SEEN: Final = 1e-9  # precision
 _NEARLY: Final = 1 - 2.0**-20  # precision: a point is rounded to grids
 
 
@@ -362,46 +361,6 @@ class Table(Taken):
 
     def _drawn(self, noise: Any, share: Fraction, *, last: bool = False) -> Any:
         return noise.draw(self.opened.part(share, last=last))
-
-
-def carried(
-    before: Release, at: Point, places: Sequence[int] | None = None
-) -> tuple[Floats, Floats, Floats]:
-    """Return an earlier look's information in the coordinates of a point, P of its noise, and U.
-
-    With v = J v' for the coordinates v' of the earlier look, H = J H' J' and P = J P' J'. U is what
-    H may lack of a long tail along what no look had shown before its rows were limited, in bounds
-    many times too wide: sqrt(h) of the h that it saw, a row, as limits are near where h is near 1.
-    `places` are as for `Taken.fitting`.
-    """
-    d = at.size
-    new = np.zeros((d, before.point.size))
-    new[:, list(range(d) if places is None else places)] = at.rows
-    J = new @ pseudo(before.point.rows)
-    scale = before.point.weight / at.weight
-    count, *seen = np.maximum(np.diag(before.information), [1.0, *np.zeros(before.point.size - 1)])
-    lacking = np.array([0.0, *(before.point.sure == 0) * seen * np.sqrt(seen / count)])
-    return (
-        scale * J @ before.information @ J.T,
-        scale * J @ before.spread @ J.T,
-        scale * (J * lacking) @ J.T,
-    )
-
-
-def combined(earlier: Release, last: Release) -> Release:
-    """Return a locating look with the information of both, where weights do not follow the fit.
-
-    Both saw the same rows, and each cell of H is weighed by the noise that either has in it: with
-    eigenvalues p of the earlier P, in these directions, a variance of p_i p_j beside sd^2. P of
-    what comes of them is pp' for the p that keeps the sum of each row's variances.
-    """
-    H, P, _ = carried(earlier, last.point)
-    values, Q = eigen(P)
-    p = np.where(values > _SEEN * values[-1], values, held(math.inf))  # where it saw nothing
-    share = np.outer(p, p) / (np.outer(p, p) + last.information_sd**2)
-    both = share * (Q.T @ last.information @ Q) + (1 - share) * (Q.T @ H @ Q)
-    p = last.information_sd * share.sum(axis=1) / math.sqrt(share.sum())
-    return replace(last, information=Q @ both @ Q.T, carried=(Q * p) @ Q.T)
 
 
 def _noisy(exact: Any, drawn: Any) -> Floats:

@@ -33,6 +33,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -249,12 +250,11 @@ def parsed(block: bytes, header: Sequence[str], kinds: dict[str, Any]) -> Parsed
     """
     if not block:
         return [], 0
-    try:
+    table = None
+    with suppress(pa.ArrowInvalid):
         table, bad = _table(block, header, kinds)
-    except pa.ArrowInvalid:
-        kinds.update(dict.fromkeys(kinds, _TEXT))
-        table = None
     if table is None:
+        kinds.update(dict.fromkeys(kinds, _TEXT))
         table, bad = _table(block, header, kinds)
     if not is_line_by_line(block, table.num_rows + bad):
         rest, taken = without_open_quotes(block)

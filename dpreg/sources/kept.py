@@ -77,6 +77,7 @@ from dpreg.sources.persons import Persons, keep, matrix_of, persons_of, unpacked
 
 MADE: Final = "made"
 """What is made of rows, as chunks name it."""
+Make: TypeAlias = Callable[[Chunk], NDArray[Any]]
 
 Rows: TypeAlias = NDArray[np.float64]
 """Rows as `dpreg.sources.persons.matrix_of` writes them, the two halves of the hash first."""
@@ -183,7 +184,7 @@ class HeldSource(LocalSource):
         """Count the rows, and keep them."""
         return int(self.total(self._columns, count_rows, advance=advance)[0])
 
-    def making(self, columns: Columns, make: Callable[[Chunk], NDArray[Any]]) -> HeldSource:
+    def making(self, columns: Columns, make: Make) -> HeldSource:
         """Return what keeps what is made of each chunk of some columns, row by row, as MADE.
 
         It reads the rows that are kept; or, before any are, the table.
@@ -225,9 +226,7 @@ class HeldSource(LocalSource):
 class _MadeSource(LocalSource):
     """What is made of each chunk of a table."""
 
-    def __init__(
-        self, source: LocalSource, columns: Columns, make: Callable[[Chunk], NDArray[Any]]
-    ) -> None:
+    def __init__(self, source: LocalSource, columns: Columns, make: Make) -> None:
         self.names, self.rows = (MADE,), source.rows
         self.parts, self.unit = source.parts, source.unit
         self._source, self._columns, self._make = source, columns, make

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
@@ -16,7 +16,7 @@ from dpreg.running import bar, threads
 from dpreg.schema import contradictions
 from dpreg.sources.base import Chunk, Integers, LocalSource, Source, Tally
 from dpreg.sources.cluster import ClusterSource, SpreadSource
-from dpreg.sources.kept import HeldSource, KeptSource, kept_source
+from dpreg.sources.kept import HeldSource, KeptSource, Make, kept_source
 from dpreg.sources.persons import Persons
 
 DOUBT = "dpreg: does the schema say what is meant?"
@@ -169,7 +169,7 @@ class Reader:
         found.held, found.passes = self.held, self.passes
         return found
 
-    def making(self, columns: Columns, make: Callable[[Chunk], NDArray[Any]]) -> Reader:
+    def making(self, columns: Columns, make: Make) -> Reader:
         """Return a reader of what is made of rows that are held, `MADE`, which counts on."""
         assert self.held is not None
         where, found = self.where, Reader(self.source, self._progress)

@@ -13,10 +13,10 @@ from dpreg.looks import loop
 from dpreg.looks.expected import Expected, without_noise
 from dpreg.looks.families import Binomial, Linear
 from dpreg.looks.law import estimates
+from dpreg.looks.locate import carried
 from dpreg.looks.loop import laws_for_choice, look, look_at_chosen, point_of_chosen
 from dpreg.looks.plan import fresh_share, plan_looks
 from dpreg.looks.records import Described
-from dpreg.looks.table import carried
 from dpreg.looks.tuning import TUNING
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection

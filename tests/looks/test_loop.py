@@ -10,9 +10,8 @@ from oracles.look_rows import KINDS
 from oracles.tagged_noise import tagged
 
 from dpreg.looks import loop
-from dpreg.looks.locate import farthest, fit_limits, locating_limits
+from dpreg.looks.locate import combined, farthest, fit_limits, locating_limits
 from dpreg.looks.loop import look
-from dpreg.looks.table import combined
 from dpreg.looks.tuning import TUNING
 from dpreg.privacy.protection import Protection
 

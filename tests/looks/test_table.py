@@ -13,11 +13,11 @@ from oracles.look_rows import KINDS, ONE, Stored, hostile, plain, point_of
 from oracles.tagged_noise import cells_of, cost, tagged
 
 from dpreg.looks.coordinates import Point, place_of, pseudo
-from dpreg.looks.locate import farthest
+from dpreg.looks.locate import carried, combined, farthest
 from dpreg.looks.plan import plan_looks
 from dpreg.looks.records import Release
 from dpreg.looks.rows import Rows
-from dpreg.looks.table import Table, carried, combined
+from dpreg.looks.table import Table
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
