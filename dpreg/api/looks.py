@@ -155,10 +155,10 @@ class Looks(Way):
         reader = context.reader
         if reader.persons is not None and not context.request.protection.capped:
             reader = reader.every_row(design.types)  # sums over them are limited
-        rows: tuple[Reader, Vectors] = reader, design
+        vectors: Vectors = design
         if reader.held is not None and reader.persons is None and not design.layout.groups:
-            rows = made_once(*rows)  # columns that codes give are not written out
-        return design, Table(*rows, self.model.described(design), opened[1])
+            reader, vectors = made_once(reader, design)  # codes of levels are not written out
+        return design, Table(reader, vectors, self.model.described(design), opened[1])
 
     def answer(self, opened: Opened, account: Account, notes: tuple[str, ...]) -> Any:
         """Look at the rows, and fit all columns."""

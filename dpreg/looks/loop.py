@@ -22,7 +22,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 from scipy.special import ndtr
@@ -45,6 +45,7 @@ from dpreg.looks.locate import (
 from dpreg.looks.plan import LookPlan
 from dpreg.looks.records import Box, Described, Release
 from dpreg.looks.tuning import TUNING
+from dpreg.privacy.look_noise import FitNoise
 
 
 class RowsOfLooks(Protocol):
@@ -61,10 +62,28 @@ class RowsOfLooks(Protocol):
     def box(self) -> Box:
         """Release the moments of the rows on the unit scale."""
 
-    def fitting(self, *args: Any, **more: Any) -> Release:
-        """Release score, middle and information at a point: `dpreg.looks.table.Taken`."""
+    def fitting(
+        self,
+        point: Point,
+        family: Family,
+        limits: tuple[float, float],
+        share: Fraction,
+        noise: FitNoise,
+        *,
+        last: bool,
+        before: Release | None = None,
+        places: Sequence[int] | None = None,
+    ) -> Release:
+        """Release score, middle and information at a point."""
 
-    def locating(self, *args: Any, **more: Any) -> Release:
+    def locating(
+        self,
+        point: Point,
+        family: Family,
+        limits: tuple[float, float],
+        share: Fraction,
+        signal: float,
+    ) -> Release:
         """Release joint moments at a point."""
 
 
@@ -117,12 +136,12 @@ def look(rows: RowsOfLooks, family: Family) -> Seen:
             release = _locating(rows, point, family, count, share)
         releases.append(release)
         point, _ = advance(release, family, count, first=place == 0)
-    before = None if plan.gaussian else releases[-1]
-    if before is not None and not (plan.locating or curved or plan.persons):
-        before = combined(*releases[-2:])
     if plan.locating:
         found = _locating(rows, point, family, count, left)
     else:
+        before = None if plan.gaussian else releases[-1]
+        if before is not None and not (curved or plan.persons):
+            before = combined(*releases[-2:])
         found = _fitting(rows, point, family, count, left, releases, last=True, before=before)
     return Seen(plan, family, box, (*releases, found), count, rows.described)
 

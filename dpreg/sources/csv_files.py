@@ -246,7 +246,7 @@ def is_line_by_line(block: bytes, rows: int) -> bool:
 def parsed(block: bytes, header: Sequence[str], kinds: dict[str, Any]) -> Parsed:
     """Parse some columns of a block of whole lines, each of them for itself.
 
-    `kinds` are their types: from a block on in which that of a number fails all are text.
+    `kinds` are their types; they all become text here once a cell is no number.
     """
     if not block:
         return [], 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,8 +11,8 @@ import pytest
 from oracles.look_rows import KINDS, ONE, Stored, hostile, plain, point_of
 from oracles.tagged_noise import cells_of, cost, tagged
 
-from dpreg.looks.coordinates import Point, place_of, pseudo
-from dpreg.looks.locate import carried, combined, farthest
+from dpreg.looks.coordinates import Point, place_of
+from dpreg.looks.locate import farthest
 from dpreg.looks.plan import plan_looks
 from dpreg.looks.records import Release
 from dpreg.looks.rows import Rows
@@ -273,107 +272,6 @@ def test_a_locating_look_releases_sums_in_the_units_of_its_record(name, monkeypa
     assert found.together
     assert found.middle is None
     assert {tag.law for _, tag in told.take()} == {"wishart"}
-
-
-def test_a_pure_look_takes_its_information_from_the_look_before(monkeypatch):
-    """Carried to other coordinates it is what it would have been there."""
-    tagged(monkeypatch)
-    rng = np.random.default_rng(4)
-    p = 3
-    x = rng.normal(size=(200, p))
-    one, other = (point_of(rng, KINDS["linear"], p) for _ in range(2))
-
-    def seen(point):
-        v = np.column_stack([np.ones(200), (x - point.centre) @ point.whitening.T])
-        return v.T @ v / point.weight
-
-    size = p + 1
-    before = Release(one, seen(one), np.zeros(size), 2.0, 1.0, None, 1.0, 1.0, (1, 1), 0.1)
-    found, _, _ = carried(before, other)
-    np.testing.assert_allclose(found, seen(other), rtol=1e-9)
-    same, spread, unseen = carried(before, one)
-    np.testing.assert_allclose(same, seen(one), rtol=1e-9)
-    np.testing.assert_allclose(spread, 2.0 * np.eye(size), atol=1e-9)
-    assert unseen.any() != (one.sure > 0).all()
-
-
-def test_noise_of_a_carried_information_is_long_where_the_look_before_hardly_saw(monkeypatch):
-    """Cells of independent noise, carried as H is: E N u (N u)' = (u'Pu) P + P u u' P."""
-    tagged(monkeypatch)
-    rng = np.random.default_rng(5)
-    size = 3
-    one, other = (point_of(rng, KINDS["linear"], size - 1) for _ in range(2))
-    one = replace(one, whitening=np.diag([0.01, 1.0]) @ one.whitening)
-    before = Release(
-        one, np.eye(size), np.zeros(size), 2.0, 1.0, None, 1.0, 1.0, (1, 1), 0.1, together=True
-    )
-    H, P, _ = carried(before, other)
-    u, drawn = np.array([1.0, -0.5, 2.0]), np.zeros((size, size))
-    for _ in range(20_000):
-        N = 2.0 * np.triu(rng.normal(size=(size, size)), 1)
-        N = N + N.T + np.diag(2.0 * np.sqrt(2) * rng.normal(size=size))
-        moved = (carried(replace(before, information=np.eye(size) + N), other)[0] - H) @ u
-        drawn += np.outer(moved, moved) / 20_000
-    scale = np.sqrt(np.diag(drawn))
-    expected = (u @ P @ u) * P + P @ np.outer(u, u) @ P
-    np.testing.assert_allclose(
-        drawn / np.outer(scale, scale), expected / np.outer(scale, scale), atol=0.05
-    )
-    assert np.linalg.cond(P) > 100
-
-
-def test_information_of_two_looks_is_weighed_by_the_noise_in_its_cells(monkeypatch):
-    """Both of the same rows: it stays theirs, with as much noise as P says; of either alone too."""
-    tagged(monkeypatch)
-    rng = np.random.default_rng(9)
-    size = 4
-    one, other = (point_of(rng, KINDS["linear"], size - 1) for _ in range(2))
-    one = replace(one, whitening=np.diag([0.3, 1.0, 1.0]) @ one.whitening)
-    x = rng.normal(size=(200, size - 1))
-
-    def release(point, sd, noise=0.0):
-        v = np.column_stack([np.ones(200), (x - point.centre) @ point.whitening.T])
-        H = v.T @ v / point.weight + noise
-        return Release(
-            point, H, np.zeros(size), sd, 1.0, None, 1.0, 1.0, (1, 1), 0.1, together=True
-        )
-
-    def cells(sd):
-        N = sd * np.triu(rng.normal(size=(size, size)), 1)
-        return N + N.T + np.diag(sd * np.sqrt(2) * rng.normal(size=size))
-
-    same = combined(release(one, 3.0), release(other, 2.0))
-    np.testing.assert_allclose(same.information, release(other, 2.0).information, rtol=1e-9)
-    late, early = combined(release(one, 1e9), same), combined(release(one, 1e-9), same)
-    np.testing.assert_allclose(late.spread, same.information_sd * np.eye(size), atol=1e-9)
-    assert np.abs(early.spread).max() < 1e-6
-    drawn = [
-        combined(release(one, 3.0, cells(3.0)), release(other, 2.0, cells(2.0))).information
-        for _ in range(4_000)
-    ]
-    values, Q = np.linalg.eigh(same.spread)
-    variances = (Q.T @ np.array(drawn) @ Q).var(axis=0)
-    variances[np.diag_indices(size)] /= 2
-    np.testing.assert_allclose(variances.sum(axis=1), values * values.sum(), rtol=0.1)
-    assert (values * values.sum() < size * 2.0**2).all()
-    J = one.rows @ pseudo(other.rows)
-    scale = other.weight / one.weight
-    np.testing.assert_allclose(carried(same, one)[1], scale * J @ same.spread @ J.T, rtol=1e-9)
-
-
-def test_what_a_first_limited_look_may_lack_of_a_column_is_said(monkeypatch):
-    """The nearer its limits, the more; nothing where an earlier look had shown the column."""
-    tagged(monkeypatch)
-    point = point_of(np.random.default_rng(6), KINDS["linear"], 2)
-    H = 1_000.0 * np.diag([1.0, 0.25, 0.8])
-
-    def lacking(*sure):
-        at = replace(point, sure=np.array(sure))
-        before = Release(at, H, np.zeros(3), 2.0, 1.0, None, 1.0, 1.0, (2, 1), 0.1)
-        return carried(before, at)[2]
-
-    assert not lacking(0.5, 0.5).any()
-    np.testing.assert_allclose(lacking(0.0, 0.5), np.diag([0, 125.0, 0]), atol=1e-6)
 
 
 def test_looks_at_no_columns_count(monkeypatch):

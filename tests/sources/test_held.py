@@ -1,6 +1,5 @@
 """Text is parsed once, queries run once and streams serve for any number of passes, unseen."""
 
-import gc
 import os
 import signal
 import stat
@@ -12,6 +11,7 @@ import textwrap
 import numpy as np
 import pandas as pd
 import pytest
+from oracles.open_files import open_files
 
 import dpreg
 from dpreg.columns import Boolean, Categorical, Numeric, PersonId, Unbounded
@@ -133,19 +133,6 @@ def test_the_first_pass_may_ask_for_some_columns_in_several_threads(csv, limit, 
     first = held.total({"k": COLUMNS["k"]}, places)
     assert first[1] > 70
     assert_same(whole(held), whole(as_source(pd.read_csv(csv))))
-
-
-def open_files(folder):
-    """Return the states of this process's files in a folder, named or not."""
-    gc.collect()
-    found = []
-    for one in os.listdir("/proc/self/fd"):
-        try:
-            if os.readlink(f"/proc/self/fd/{one}").startswith(str(folder)):
-                found.append(os.fstat(int(one)))
-        except OSError:  # the one that listed them
-            continue
-    return found
 
 
 def doubled(chunk):
