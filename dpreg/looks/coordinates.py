@@ -278,6 +278,8 @@ class Place:
         A and S of a fitting look, R and tau of a locating one.
     together : bool
         Whether one weight limits both: a locating look.
+    times : int
+        m, how many times as long as its inner part the outer part of a score may be.
     """
 
     family: Family
@@ -287,6 +289,7 @@ class Place:
     information: float
     score: float
     together: bool
+    times: int = 1
 
     def __post_init__(self) -> None:
         """Refuse limits that limit nothing: rows count on them."""
@@ -304,6 +307,7 @@ def place_of(
     information: float,
     score: float,
     together: bool = False,
+    times: int = 1,
 ) -> tuple[Place, Point]:
     """Round a point to grids; return the place, and the point as rounded.
 
@@ -313,7 +317,7 @@ def place_of(
     family : Family
     known : tuple of float
         Slopes of the offset columns.
-    information, score, together
+    information, score, together, times
         As in `Place`.
     """
     forms = whitened_forms(point.whitening, -point.whitening @ point.centre)
@@ -335,4 +339,5 @@ def place_of(
         slopes=b,
         middle=b0 + float(b @ centre),
     )
-    return Place(family, forms, predictor, point.weight, information, score, together), rounded
+    limits = information, score, together, times
+    return Place(family, forms, predictor, point.weight, *limits), rounded

@@ -10,9 +10,9 @@ whatever the model, right or wrong:
 - C, the noise: that of s, and that of H times theta, (theta'P theta) P + P theta theta' P, where P
   is information_sd I, or what that became where H is of earlier looks (`Release.spread`);
 - B, what the limit S may have cut of the score; nothing where no row of the box reaches it. The
-  look releases what S/2 leaves of the score and the rest, what lies between S/2 and S, apart, each
-  with half of the noise. As much again may lie beyond S: scores whose chance falls as t^-2 have
-  there what they have between, and along the same direction. So B is the rest times itself;
+  look releases what S/(1 + m) leaves of the score and the rest, what lies between that and S,
+  apart. Scores whose chance falls as t^-2 have an m-th of the rest beyond S, and heavier tails
+  more. So B is the rest times itself over m;
 - D, what is not known of H: rows far out were limited in it, and where an earlier look had shown
   more it is lifted, by g_k in the directions q_k. How much was right to lift lies between 0 and
   g_k, whose square times q_k'T q_k is D's part along q_k;
@@ -163,17 +163,17 @@ def _doubted(release: Release, gap: Floats) -> Floats:
 def _score(release: Release) -> tuple[Floats, Floats]:
     """Return the score as it is used, and the covariance of its noise and of what S cut of it.
 
-    The rest, what is left beyond S/2, is drawn towards 0 as its own length tells: its prior is
+    The rest, what lies beyond S/(1 + m), is drawn towards 0 as its own length tells: its prior is
     N(0, t I), t d what its square exceeds its noise by.
     """
-    d, variance = release.point.size, held(release.score_sd) ** 2
-    if release.contrast is None:
-        return release.score, variance * np.eye(d)
-    inner, rest, prior = release.parts
-    noise = variance / 2
-    rest, left = rest * prior / (prior + noise), noise * prior / (prior + noise)
-    cut = np.outer(rest, rest) + left * np.eye(d) if release.cuts else 0.0
-    return inner + rest, (noise + left) * np.eye(d) + cut
+    unit = np.eye(release.point.size)
+    if release.rest is None:
+        return release.score, held(release.score_sd) ** 2 * unit
+    near, noise = release.noise_of_parts
+    share = release.cut / (release.cut + noise)
+    rest, left = share * release.rest, share * noise
+    cut = (np.outer(rest, rest) + left * unit) / release.times if release.cuts else 0.0
+    return release.score - release.rest + rest, (near + left) * unit + cut
 
 
 @dataclass(frozen=True, slots=True, eq=False)

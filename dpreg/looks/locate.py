@@ -103,15 +103,15 @@ def fit_limits(
 
 
 def cut_by(release: Release) -> float:
-    """Return how large what lies between S/2 and S may be: its mean square in a cell.
+    """Return how large what lies between S/(1 + m) and S may be: its mean square in a cell.
 
     Parameters
     ----------
     release : Release
         Of a fitting look.
     """
-    noise = held(release.score_sd) ** 2 / 2
-    return release.parts[2] + TUNING.doubt * noise * math.sqrt(2 / release.point.size)
+    noise = release.noise_of_parts[1]
+    return release.cut + TUNING.doubt * noise * math.sqrt(2 / release.point.size)
 
 
 def farthest(point: Point, family: Family, described: Described) -> tuple[float, float]:

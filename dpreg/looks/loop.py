@@ -162,7 +162,7 @@ def look_at_chosen(rows: RowsOfLooks, seen: Seen, point: Point, places: Sequence
     before = None if own else seen.releases[-1]
     shares = [left]
     if plan.gaussian:
-        first = left * Fraction(TUNING.fresh_first).limit_denominator(1000)  # precision
+        first = left * Fraction(TUNING.fresh).limit_denominator(1000)  # precision
         shares = [first, left - first]
     for place, share in enumerate(shares, 1):
         if releases:

@@ -193,7 +193,8 @@ class LookPlan:
         """
         own, who = self.strength * share, self.protection
         if not self.gaussian:
-            return pure_fit(self.columns, own, who, trace=_share(TUNING.early))
+            trace, times = _share(TUNING.early), TUNING.outer_pure
+            return pure_fit(self.columns, own, who, trace=trace, times=times)
         h = 0.0 if carried else TUNING.information if last else TUNING.information_early
         fitted = partial(gaussian_fit, self.columns, own, who, middle="matrix" if last else "trace")
         noise = fitted(information=_share(h))

@@ -126,9 +126,10 @@ class Release:
         Of M.
     limits : (float, float)
         A and S, or R and tau.
-    contrast : (d,) array or None
-        What s would be if S were half as large, less the rest of s, with as much noise; None at a
-        locating look.
+    rest : (d,) array or None
+        Of s, the sum of outer parts; None at a locating look.
+    times : int
+        m, how many times as long as its inner part an outer part may be.
     share : float
         Of what all looks cost together.
     together : bool
@@ -155,7 +156,8 @@ class Release:
     trace: float
     limits: tuple[float, float]
     share: float
-    contrast: Floats | None = None
+    rest: Floats | None = None
+    times: int = 1
     together: bool = False
     degrees: int | None = None
     cuts: bool = True
@@ -173,15 +175,17 @@ class Release:
         return own if self.carried is None else self.carried
 
     @property
-    def parts(self) -> tuple[Floats, Floats, float]:
-        """The score up to S/2, the rest of it, and the mean square of that above its noise.
+    def noise_of_parts(self) -> tuple[float, float]:
+        """The variances of noise in a cell of s up to S/(1 + m), and of the rest."""
+        inner = held(self.score_sd) ** 2 / (1 + self.times**2)
+        return inner, inner * self.times**2
 
-        Each of the two has half of the variance of the score's noise.
-        """
-        assert self.contrast is not None
-        inner, rest = (self.score + self.contrast) / 2, (self.score - self.contrast) / 2
-        noise = held(self.score_sd) ** 2 / 2
-        return inner, rest, max(held(float(rest @ rest)) / self.point.size - noise, 0.0)
+    @property
+    def cut(self) -> float:
+        """The mean square of the rest's cells above its noise."""
+        assert self.rest is not None
+        squares = held(float(self.rest @ self.rest)) / self.point.size
+        return max(squares - self.noise_of_parts[1], 0.0)
 
     @property
     def trace_sd(self) -> float:

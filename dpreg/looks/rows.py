@@ -10,8 +10,8 @@ a *fitting look*
 so that A sum k k' is the information and S sum f the score. Of a family whose scores are limited
 blindly, f = c g e v / (wbar^(1/2) S) with c = min(1, wbar^(1/2) S / (g ebar |v|)), ebar the
 farthest that any response lies from the mean: c does not see y. f comes in two parts: the *inner*
-one is what f would be if S were half as large, the *outer* one is the rest. At a *locating look*
-one weight serves both,
+one is what f would be if S were S/(1 + m), the *outer* one is the rest; m is the place's. At
+a *locating look* one weight serves both,
 
     omega = min(1, R^2 wbar / (w |v|^2)),    k = (omega w / wbar)^(1/2) v / R,
     f = clip(omega^(1/2) g e w^(-1/2) / tau, -1, 1),
@@ -33,9 +33,9 @@ saturated sum of squares says too little, and its person is excluded.
 Statement. For every table, chunk, order of rows, engine, number of threads and BLAS:
 
 1. a row's (k, f) depends on that row and on public facts alone, bit for bit;
-2. as integers sum k_i^2 <= 2**40; at a fitting look the squares of either part of f add up to at
-   most 2**38, at a locating one |f| <= 2**20; of a person the same of sums over k, and over f at a
-   locating look.
+2. as integers sum k_i^2 <= 2**40; at a fitting look the squares of f's inner part add up to at
+   most 2**40/(1 + m)^2, those of its outer part to m^2 times as much; at a
+   locating one |f| <= 2**20; of a person the same of sums over k, and over f at a locating look.
 
 Proof. 1. u and eta come from one product with a matrix of whole multiples of powers of two, which
 `dpreg.looks.coordinates` proves exact in any order. All else is done to each row cell by cell by
@@ -154,8 +154,7 @@ class Rows:
             At a fitting look each |f|^2 <= 2**40; at a locating one of each person's rows
             sum f^2 <= 2**40.
         outer : (d, m) array
-            The outer parts of those persons who have one; the squares of either part add up to at
-            most 2**38.
+            The outer parts of those persons who have one, limited as those of rows are.
         far : (m,) array
             Who they are.
         """
@@ -259,24 +258,27 @@ def _apart(seen: _Seen, place: Place) -> Limited:
     unit = _ONE / (root * place.score)
     drawn = seen.residual * unit
     if seen.farthest is None:
-        inner = np.minimum(np.maximum(drawn, -0.5 * most), 0.5 * most)
+        near = most / (1 + place.times)
+        inner = np.minimum(np.maximum(drawn, -near), near)
         outer = np.minimum(np.maximum(drawn, -most), most) - inner
     else:
         room = most / np.maximum(seen.farthest * unit, 1e-300)
-        inner = drawn * np.minimum(0.5 * room, 1.0)
+        inner = drawn * np.minimum(room / (1 + place.times), 1.0)
         outer = drawn * np.minimum(room, 1.0) - inner
     np.trunc(k, out=k)
     hold_norm(k)
-    return k, *_of_parts(seen.v, inner, outer)
+    return k, *_of_parts(seen.v, inner, outer, place.times)
 
 
-def _of_parts(ways: Floats, inner: Floats, outer: Floats) -> tuple[Floats, Floats, Places]:
-    """Return the sum of scores' parts, each held to half of the limit, and the outer ones."""
-    far = np.flatnonzero(outer)  # of most rows nothing is left beyond half of it
+def _of_parts(
+    ways: Floats, inner: Floats, outer: Floats, times: int
+) -> tuple[Floats, Floats, Places]:
+    """Return the sum of scores' parts, each held to its own limit, and the outer ones."""
+    far = np.flatnonzero(outer)  # most rows have none
     whole, rest = ways * inner, ways[:, far] * outer[far]
-    for part in (whole, rest):
+    for part, longest in ((whole, 1), (rest, times)):
         np.trunc(part, out=part)
-        hold_norm(part, _SQUARED_NORM / 4)
+        hold_norm(part, longest**2 * _SQUARED_NORM // (1 + times) ** 2)
     whole[:, far] += rest
     return whole, rest, far
 
@@ -333,8 +335,8 @@ def _summed(seen: _Seen, place: Place, codes: Ints) -> Limited:
             most = np.ceil(np.minimum(reach, _FAR))
             length = person_sums(codes, most.astype(np.int64)).astype(np.float64)
         room, held = _ONE / np.maximum(length, 1.0), share * share
-        inner = np.minimum(0.5 * room, held)
-        parts = _of_parts(total, inner, np.minimum(room, held) - inner)
+        inner = np.minimum(room / (1 + place.times), held)
+        parts = _of_parts(total, inner, np.minimum(room, held) - inner, place.times)
     return np.trunc(k * share[codes]), *parts
 
 

@@ -60,12 +60,12 @@ class Exact:
     information : (d, d) tuple of tuples
         Sum of k k'.
     score : tuple
-        2**20 times the sum of f; at a locating look the sum of k f.
+        2**20 times the sum of m a + b, for f's inner part a and its outer part b; at a locating
+        look the sum of k f.
     middle : (d, d) tuple of tuples, or int
         Sum of f f', or of |f|^2.
     contrast : tuple
-        2**20 times the sum of f's inner parts less that of its outer ones; empty at a locating
-        look.
+        2**20 times the sum of m a - b; empty at a locating look.
     """
 
     rows: int
@@ -103,9 +103,10 @@ class LookTally:
                 if self.rows.place.together:
                     sums += [k @ f[0], (f @ f.T).ravel()]
                 else:
-                    score = f.sum(axis=1)
+                    far = outer.sum(axis=1)
+                    near = self.rows.place.times * (f.sum(axis=1) - far)
                     middle = (f @ f.T)[triangle] if self.matrix else np.array([np.vdot(f, f)])
-                    sums += [score, middle, score - 2 * outer.sum(axis=1)]
+                    sums += [near + far, middle, near - far]
                 partial += np.concatenate(sums).astype(np.int64)
                 pending += 1
                 if pending == _FLUSH:
@@ -252,7 +253,8 @@ class Taken(ABC):
             own = before.limits[0] ** 2 if before.together else before.limits[0]
             own *= before.point.weight / point.weight  # limits are in units of the mean weight
             A = min(A, own * point.size / before.point.size)
-        place, at = place_of(point, family, known=self.described.known, information=A, score=S)
+        known, m = self.described.known, noise.times
+        place, at = place_of(point, family, known=known, information=A, score=S, times=m)
         matrix = noise.middle == "matrix"
         exact = self._sums(place, self.described, matrix=matrix)
         drawn = self._drawn(noise, share, last=last and not self.plan.later)
@@ -266,18 +268,21 @@ class Taken(ABC):
             information = A * _noisy(exact.information, drawn.information)
             information_sd = A * noise.information_sd
         middle = S * S * _noisy(exact.middle, drawn.middle)
+        added = S * _noisy(exact.score, drawn.score)
+        contrast = S * _noisy(exact.contrast, drawn.contrast)
         return Release(
             point=at,
             information=information,
-            score=S * _noisy(exact.score, drawn.score),
+            score=((1 + m) * added + (1 - m) * contrast) / (2 * m),
             information_sd=information_sd,
-            score_sd=S * noise.score_sd,
+            score_sd=S * noise.score_sd * math.sqrt((1 + m * m) / 2) / m,
             middle=middle if matrix else None,
             middle_sd=S * S * noise.middle_sd,
             trace=float(np.trace(middle) if matrix else middle),
             limits=limits,
             share=float(share),
-            contrast=S * _noisy(exact.contrast, drawn.contrast),
+            rest=(added - contrast) / 2,
+            times=m,
             degrees=None if before is None else before.degrees,
             cuts=self._cuts(at, family, S, 1),
             lacks=self._cuts(at, family, A, 0),

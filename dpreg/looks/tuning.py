@@ -50,9 +50,14 @@ class Tuning:
         9.7, 9.6 and 9.6 terms of King County, 6.7, 6.6 and 6.5 of randhie, 4.3, 4.0 and 3.8 of
         bike; pure .1, .15, .2 and .3 find 7.7, 7.4, 6.9 and 5.6 of King County, and the same of the
         others (2026-11-24, `python -m benchmarks.power --grid real --runs 40 --share .9`, ...).
-        Widths go with the share to the power -1/3, or -2/3.
-    fresh_first : float
-        The first one's share of it: at .12 and .25 errors and widths are within a twentieth.
+        Widths go with the share to the power -1/3, or -2/3. With delta there are two such looks,
+        and `fresh` is the first one's share of it too: at .12 and .25 errors and widths are within
+        a twentieth.
+    outer_pure : int
+        How many times as long as its inner part the outer part of a score may be at pure eps. At 1
+        right models are 2.4 wide for 1.8, and the excess of predictions, beside 0.2, is 3.9 for
+        2.9. At 3 that is 2.8, but at eps = 2 real tables are 2.7 wide for 2.4 (20 releases,
+        2026-11-28).
     radius_choosing, radius_choosing_pure, residual_choosing, residual_blind : float
         R and tau of a choice's looks; the last of a yes/no response, over its usual reach.
     information, information_early, information_most : float
@@ -114,7 +119,7 @@ class Tuning:
     left: float = 0.15
     fresh: float = 0.2
     fresh_pure: float = 0.15
-    fresh_first: float = 0.15
+    outer_pure: int = 2
     information: float = 0.12
     information_early: float = 0.35
     information_most: float = 0.7

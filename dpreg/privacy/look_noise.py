@@ -17,10 +17,10 @@ What is released, in units of 2**-40, what a unit is, and how far one moves each
 - `gaussian_fit`, for looks that share one (eps, delta) (`dpreg.privacy.gaussian`): discrete
   Gaussian noise, independent from cell to cell. Of the look's mu^2 a share h is for H, the rest for
   the score and the middle together;
-- `pure_fit`, for pure eps: noise of density exp(-|v|/b) on s, discrete Laplace noise on the trace
-  t. No H is released: such a look carries that of an earlier one.
+- `pure_fit`, for pure eps: noise of density exp(-|v|/b) on (s, c), discrete Laplace noise on the
+  trace t. No H is released: such a look carries that of an earlier one.
 
-Score and contrast are one vector of 2 d cells, which moves no more than the score does.
+Score and contrast, (s, c), are one vector of 2 d cells.
 
 *Statement (Gaussian).* The sum over all cells of (change/scale)^2 is at most mu^2 between
 neighbours. *Proof.* At most h mu^2 for H, and what is left for the others, by the statements there;
@@ -28,7 +28,7 @@ scales are rounded upwards. QED
 
 *Statement (pure).* With shares a_s + a_t = 1 of eps, k units, and
 
-    b >= 2 k 2**40 / (a_s eps) under replace-one, half of that under add-remove,
+    b >= 4 m/(1 + m) k 2**40 / (a_s eps) under replace-one, half of that under add-remove,
     a scale of t's noise of at least k 2**40 / (a_t eps),
 
 the look is eps-DP. *Proof.* Score and contrast: the statement of `dpreg.privacy.mechanisms.floors`
@@ -194,7 +194,9 @@ class FitNoise:
     protection : Protection
     information_sd, score_sd, middle_sd : float
         Standard deviations in units of one: of an off-diagonal cell of H, 0 if there is no H; of a
-        cell of s, or of the contrast; of an off-diagonal cell of M, or of the trace.
+        cell of s or c; of an off-diagonal cell of M, or of the trace.
+    times : int
+        m, how many times as long as its inner part the outer part of a score may be.
     """
 
     columns: int
@@ -209,6 +211,7 @@ class FitNoise:
     information_sd: float
     score_sd: float
     middle_sd: float
+    times: int = 1
 
     def draw(self, part: Part) -> Drawn:
         """Use up the part that was charged and draw the noise.
@@ -307,7 +310,9 @@ def gaussian_fit(
     )
 
 
-def pure_fit(columns: int, eps: Fraction, protection: Protection, *, trace: Fraction) -> FitNoise:
+def pure_fit(
+    columns: int, eps: Fraction, protection: Protection, *, trace: Fraction, times: int
+) -> FitNoise:
     """Fit noise of pure eps to a fitting look, which releases no H.
 
     Parameters
@@ -318,6 +323,8 @@ def pure_fit(columns: int, eps: Fraction, protection: Protection, *, trace: Frac
         What the look costs.
     trace : Fraction
         The share of eps of the trace; the score has what is left.
+    times : int
+        m of the rows.
 
     Raises
     ------
@@ -326,7 +333,7 @@ def pure_fit(columns: int, eps: Fraction, protection: Protection, *, trace: Frac
     """
     shares = 1 - trace, trace
     assert min(shares) > 0
-    change = proofs.score_l2(protection), proofs.trace_l1(protection)
+    change = proofs.score_l2(protection, times), Fraction(proofs.trace_l1(protection))
     wanted = [
         moved * CELL_UNITS / (share * eps) for moved, share in zip(change, shares, strict=True)
     ]
@@ -346,6 +353,7 @@ def pure_fit(columns: int, eps: Fraction, protection: Protection, *, trace: Frac
         information_sd=0.0,
         score_sd=math.sqrt(l2_norm_variance(2 * columns, score)) / CELL_UNITS,
         middle_sd=math.sqrt(laplace_variance(number)) / CELL_UNITS,
+        times=times,
     )
 
 

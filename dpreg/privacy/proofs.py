@@ -131,13 +131,14 @@ How much one unit can move what a fitting look releases, with proofs.
 A *unit* is one row; or, where the call names persons, all rows of one person, summed before they
 are limited. To a fitting look unit i brings integers: rows k whose products are summed, H_i =
 sum k k', with tr H_i <= 2**40, and a score f_i with |f_i|^2 <= 2**40, the sum of an inner part a_i
-and an outer part b_i whose squares are at most 2**38. Nothing else is asked of them. H_i is
+and an outer part b_i whose squares are at most 2**40/(1 + m)^2 and m^2 times that. Nothing else is
+asked of them. H_i is
 positive semidefinite, of any rank. A unit that is excluded is zero.
 
 Released are, over all units and in units of 2**-40, the information H = sum H_i, the score
-s = 2**20 sum f_i, beside it the *contrast* c = 2**20 sum (a_i - b_i), and the middle: the matrix
-M = sum f_i f_i', or its trace t = sum |f_i|^2. Below, units of one:
-tr H_i <= 1, |f_i| <= 1, |a_i| <= 1/2 and |b_i| <= 1/2.
+s = 2**20 sum (m a_i + b_i), beside it the *contrast* c = 2**20 sum (m a_i - b_i), and the middle:
+the matrix M = sum f_i f_i', or its trace t = sum |f_i|^2. With Gaussian noise m = 1, and s is the
+score. Below, units of one: tr H_i <= 1, |f_i| <= 1, |a_i| <= 1/(1 + m) and |b_i| <= m/(1 + m).
 
 Units
 -----
@@ -195,15 +196,17 @@ add-remove all move most at once, and what the middle gets the score loses: g = 
 a fifth of mu^2, and the score 1.12 times the noise that it would have alone; g = 16 the trace, a
 single number that is needed to a few percent, a seventeenth, and 1.03 times.
 
-What half its limit leaves of a score, (s + c)/2, and the rest, (s - c)/2, have half the variance of
-s each.
+What S/(1 + m) leaves of the score, (s + c)/(2 m), and the rest, (s - c)/2, have 1/(2 m^2) and half
+of the variance that s has.
 
 Pure eps
 --------
-*Statement.* In Euclidean length s moves by at most 2 under replace-one and by 1 under add-remove;
-t moves by at most 1 under both; and H, and M as well, by positive semidefinite matrices whose
-traces sum to at most 2 and 1: one that is added and one that is taken away, or either.
-*Proof.* |f - h| <= |f| + |h|. |f|^2 is in [0, 1] before and after. tr f f' = |f|^2 <= 1. QED
+*Statement.* In Euclidean length (s, c), one vector of 2 d cells, moves by at most 4 m/(1 + m) under
+replace-one and by half of that under add-remove; t moves by at most 1 under both; and H, and M as
+well, by positive semidefinite matrices whose traces sum to at most 2 and 1: one that is added and
+one that is taken away, or either.
+*Proof.* |(m a + b, m a - b)|^2 = 2 m^2 |a|^2 + 2 |b|^2 <= 4 m^2/(1 + m)^2, and no difference is
+longer than both together. |f|^2 is in [0, 1] before and after. tr f f' = |f|^2 <= 1. QED
 
 Matrix-Laplace noise of scale C = c I costs sum tr(C^-1 H_i)/2 over the units that are added or
 taken away: the proof in `dpreg.privacy.look_noise` for t t' holds word for word for any
@@ -419,9 +422,10 @@ def joint_l2_squared(weight: Fraction, middle: str, protection: Protection) -> F
     return unit * protection.sums.contributions**2
 
 
-def score_l2(protection: Protection) -> int:
-    """Return the largest |ds| between neighbours, in units of one."""
-    return protection.changes * protection.sums.contributions
+def score_l2(protection: Protection, times: int) -> Fraction:
+    """Return the largest |d(s, c)| between neighbours, in units of one; `times` is m."""
+    unit = Fraction(2 * times, 1 + times)
+    return unit * protection.changes * protection.sums.contributions
 
 
 def trace_l1(protection: Protection) -> int:

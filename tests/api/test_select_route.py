@@ -143,7 +143,7 @@ def test_the_share_of_a_fresh_look():
 
     assert shares() == [0.1275, 0.17, 0.5525, 0.15]
     assert shares(shares={"fit": "0.3"}) == [0.105, 0.14, 0.455, 0.3]
-    assert shares(delta="1e-6") == pytest.approx([0.056, 0.12, 0.624, 0.03, 0.17])
+    assert shares(delta="1e-6") == pytest.approx([0.056, 0.12, 0.624, 0.04, 0.16])
 
 
 def test_intervals_of_a_fresh_look_allow_for_all_rows_and_not_for_the_choice():

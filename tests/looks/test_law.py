@@ -123,7 +123,7 @@ def test_each_source_is_added_not_subtracted():
     family, release = released("linear", x, y, params)
     plain = np.diag(fit(law(release, family, N)).covariance)
     rest = np.full(4, 60.0)
-    for change in ({"contrast": release.score - 2 * rest}, {"score_sd": 20.0}):
+    for change in ({"rest": rest}, {"score_sd": 20.0}):
         wider = np.diag(fit(law(replace(release, **change), family, N)).covariance)
         assert (wider > 1.01 * plain).all()
     away, far = released("linear", x, y, params + 0.3)
@@ -168,9 +168,8 @@ def test_limits_that_cut_nothing_add_nothing():
 
 
 def halved(release, rest, score_sd):
-    """The same release with a contrast: of its score this vector is what lies beyond S/2."""
-    rest = np.asarray(rest, dtype=float)
-    return replace(release, contrast=release.score - 2 * rest, score_sd=score_sd)
+    """The same release: of its score this vector is what lies beyond S/2."""
+    return replace(release, rest=np.asarray(rest, dtype=float), score_sd=score_sd)
 
 
 def test_what_lies_beyond_half_the_limit_is_the_allowance():
@@ -183,6 +182,19 @@ def test_what_lies_beyond_half_the_limit_is_the_allowance():
     np.testing.assert_allclose(sure.fixed, np.outer(rest, rest), atol=1e-3)
     none = law(replace(halved(release, rest, 1e-3), cuts=False), family, N)
     np.testing.assert_allclose(none.fixed, 1e-6 * np.eye(4), atol=1e-12)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_the_allowance_is_less_where_more_lies_between(times):
+    """And the parts' variances add up to that of the score, m^2 times as large outside."""
+    x, y = rows_of("linear")
+    family, release = released("linear", x, y, exact("linear", x, y).params)
+    rest = np.array([30.0, -40.0, 0.0, 0.0])
+    found = law(replace(halved(release, rest, 1e-3), times=times), family, N)
+    np.testing.assert_allclose(found.fixed, np.outer(rest, rest) / times, atol=1e-3)
+    near, far = replace(release, score_sd=8.0, times=times).noise_of_parts
+    assert near + far == pytest.approx(64.0)
+    assert far == pytest.approx(times**2 * near)
 
 
 @pytest.mark.parametrize("size", [0.0, 0.5, 1.0, 1.5, 4.0])
@@ -217,7 +229,7 @@ def test_a_fit_is_that_of_the_score_as_it_is_used():
     assert np.abs(found.params - fit(law(release, family, N)).params).max() > 1e-4
 
 
-def test_a_score_without_a_contrast_is_taken_as_it_is():
+def test_a_score_without_parts_is_taken_as_it_is():
     x, y = rows_of("linear")
     family, release = released("linear", x, y, exact("linear", x, y).params)
     plain = law(replace(release, score_sd=3.0), family, N)

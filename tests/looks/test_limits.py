@@ -44,7 +44,7 @@ def fitted(rest, score_sd, S):
     return Release(
         point=point, information=np.eye(len(rest)), score=rest, information_sd=1.0,
         score_sd=score_sd, middle=None, middle_sd=1.0, trace=1.0, limits=(9.0, S), share=0.1,
-        contrast=-rest,
+        rest=rest,
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import warnings
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -49,11 +50,12 @@ def width(rows):
     return rows.design.size
 
 
-def of_parts(f, contrast):
-    """Exact squared lengths of both parts of scores, which are integers."""
+def longest_parts(f, contrast, times):
+    """Exact squared lengths of both parts of scores, in units of what they may be."""
     parts = (f + contrast) / 2, (f - contrast) / 2
     assert all((part == np.rint(part)).all() for part in parts)
-    return [length for part in parts for length in squares(part)]
+    room = Fraction(FULL, (1 + times) ** 2)
+    return [max(squares(part)) / (room * m**2) for part, m in zip(parts, (1, times), strict=True)]
 
 
 # ---- statement 1: a row's integers are its own -------------------------------------------------
@@ -116,7 +118,7 @@ def test_no_row_leaves_its_limits(name, together, seed):
     p, far = int(rng.integers(1, 7)), 10.0 ** rng.uniform(-3, 9)
     rows = rows_of(
         rng, KINDS[name], p, offsets=seed % 3, together=together, far=far,
-        steep=10.0 ** rng.uniform(-1, 2),
+        steep=10.0 ** rng.uniform(-1, 2), times=1 + seed % 3,
     )  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -130,7 +132,7 @@ def test_no_row_leaves_its_limits(name, together, seed):
         assert np.abs(f).max() <= ONE
     else:
         assert max(squares(f)) <= FULL
-        assert max(of_parts(f, contrast)) <= FULL // 4
+        assert max(longest_parts(f, contrast, 1 + seed % 3)) <= 1
 
 
 def test_norms_that_rounding_leaves_too_long_are_lowered():
@@ -147,25 +149,30 @@ def test_norms_that_rounding_leaves_too_long_are_lowered():
     assert (np.abs(whole) <= np.abs(before)).all()
 
 
-def test_parts_that_rounding_leaves_too_long_are_lowered():
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_parts_that_rounding_leaves_too_long_are_lowered(times):
     rng = np.random.default_rng(1)
     v = rng.normal(size=(3, 500))
     ways = v / np.linalg.norm(v, axis=0) * ONE
-    f, outer, _ = _of_parts(ways, np.full(500, 0.5 + 1e-5), np.full(500, -0.5 - 1e-5))
-    assert max(squares(np.trunc(ways * (0.5 + 1e-5)))) > FULL // 4
-    assert max(of_parts(f, f - 2 * outer)) <= FULL // 4
+    near, far = 1 / (1 + times) + 1e-5, times / (1 + times) + 1e-5
+    f, outer, _ = _of_parts(ways, np.full(500, near), np.full(500, -far), times)
+    assert max(squares(np.trunc(ways * near))) > Fraction(FULL, (1 + times) ** 2)
+    longest = longest_parts(f, f - 2 * outer, times)
+    assert 0.999 < min(longest) <= max(longest) <= 1
 
 
+@pytest.mark.parametrize("times", [1, 2])
 @TOGETHER
 @KIND
-def test_limits_are_reached(name, together):
+def test_limits_are_reached(name, together, times):
     """A limit that nothing comes near would hide that another one holds."""
     rng = np.random.default_rng(3)
-    rows = rows_of(rng, KINDS[name], 3, together=together, far=50.0, limits=(2.0, 1e-3))
+    limits = (2.0, 1e-3)
+    rows = rows_of(rng, KINDS[name], 3, together=together, far=50.0, limits=limits, times=times)
     k, f, contrast = located(rows, hostile(rng, 3000, width(rows)))
     assert together or max(squares(k)) > 0.999 * FULL
     assert max(squares(f)) > 0.999 * FULL
-    assert together or min(max(squares(f + contrast)), max(squares(f - contrast))) > 0.998 * FULL
+    assert together or min(longest_parts(f, contrast, times)) > 0.998
     if together:  # where the score's limit is wide the other one is met
         rows = rows_of(rng, KINDS[name], 3, together=True, far=50.0, limits=(2.0, 1e9))
         assert max(squares(located(rows, hostile(rng, 3000, width(rows)))[0])) > 0.999 * FULL
@@ -174,12 +181,13 @@ def test_limits_are_reached(name, together):
 # ---- what rows come to -------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("times", [1, 2])
 @KIND
-def test_a_fitting_look_is_information_and_score(name):
+def test_a_fitting_look_is_information_and_score(name, times):
     rng = np.random.default_rng(4)
     kind = KINDS[name]
     limits = (8.0, 6.0 * kind.family.cap**0.5)
-    rows = rows_of(rng, kind, 3, offsets=1, far=2.0, steep=0.5, limits=limits)
+    rows = rows_of(rng, kind, 3, offsets=1, far=2.0, steep=0.5, limits=limits, times=times)
     cells = rows.cells(chunk(hostile(rng, 800, width(rows))))
     own = plain(rows, cells)
     k, f, contrast = with_contrast(rows.located(cells))
@@ -198,7 +206,7 @@ def test_a_fitting_look_is_information_and_score(name):
 
     np.testing.assert_allclose(f / ONE, limited(S), atol=2e-6, rtol=1e-9)
     inner = (f + contrast) / (2 * ONE)
-    np.testing.assert_allclose(inner, limited(S / 2), atol=2e-6, rtol=1e-9)
+    np.testing.assert_allclose(inner, limited(S / (1 + times)), atol=2e-6, rtol=1e-9)
     free = np.abs(own.residual) * length < root * S
     assert 0.02 < (free & own.held).mean() < 0.98
 
@@ -373,7 +381,16 @@ def person_squares(found, codes, persons):
 def test_no_person_leaves_the_limits_however_many_rows(name, together, seed):
     rng = np.random.default_rng([11, seed])
     p, far = int(rng.integers(1, 6)), 10.0 ** rng.uniform(-2, 9)
-    rows = rows_of(rng, KINDS[name], p, offsets=seed % 2, together=together, far=far, steep=3.0)
+    rows = rows_of(
+        rng,
+        KINDS[name],
+        p,
+        offsets=seed % 2,
+        together=together,
+        far=far,
+        steep=3.0,
+        times=1 + seed % 3,
+    )
     owned = rng.choice([1, 2, 7, 400], 12)
     codes = np.repeat(np.arange(12), owned)
     z = hostile(rng, len(codes), width(rows))
@@ -389,7 +406,7 @@ def test_no_person_leaves_the_limits_however_many_rows(name, together, seed):
     else:
         assert f.shape == contrast.shape == (p + 1, 12)
         assert max(squares(f)) <= FULL
-        assert max(of_parts(f, contrast)) <= FULL // 4
+        assert max(longest_parts(f, contrast, 1 + seed % 3)) <= 1
 
 
 @TOGETHER
@@ -465,10 +482,11 @@ def test_a_person_of_one_near_row_is_that_row(name, together):
         assert np.abs(one).max() > 0
 
 
-def test_half_the_limit_of_a_person_is_half():
-    """The inner part is the sum over a person's rows, limited to half of what the score is."""
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_part_of_the_limit_of_a_person_is_that_part(times):
+    """The inner part is the sum over a person's rows, limited to a part of what the score is."""
     rng = np.random.default_rng(16)
-    rows = rows_of(rng, KINDS["linear"], 3, far=0.3, limits=(1e6, 3.0))
+    rows = rows_of(rng, KINDS["linear"], 3, far=0.3, limits=(1e6, 3.0), times=times)
     codes = np.repeat(np.arange(80), 4)
     z = rng.uniform(-1, 1, (320, width(rows)))
     z[:, 0] = 1.0
@@ -479,7 +497,7 @@ def test_half_the_limit_of_a_person_is_half():
     length = np.linalg.norm(total, axis=0)
     assert 5 < (length > 0.5).sum() < 75
     _, f, contrast = of_persons(rows, z, codes)
-    for limit, found in ((0.5, (f + contrast) / 2), (1.0, f)):
+    for limit, found in ((1 / (1 + times), (f + contrast) / 2), (1.0, f)):
         wanted = total * np.minimum(1.0, limit / length)
         np.testing.assert_allclose(found / ONE, wanted, atol=2e-5)
 

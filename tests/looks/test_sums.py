@@ -28,7 +28,7 @@ def slowly(k, f, *, together, matrix):
 
 
 MIDDLES = [(False, False), (False, True), (True, False)]
-KIND = pytest.mark.parametrize("name", ["linear", "trials", "counts"])
+KIND = pytest.mark.parametrize(("name", "times"), [("linear", 1), ("trials", 2), ("counts", 3)])
 WAY = pytest.mark.parametrize(("together", "matrix"), MIDDLES, ids=["trace", "matrix", "locating"])
 
 
@@ -41,23 +41,29 @@ def same(one, other):
     return mine == (other.information, other.score, other.middle, other.contrast)
 
 
-def added(contrast):
-    """Exact sums over rows, in units of 2**-40."""
-    return tuple(sum(int(cell) for cell in cells) * 2**20 for cells in contrast)
+def both_of(f, contrast, times):
+    """Exact sums over rows of m a + b and m a - b, in units of 2**-40; a, b the parts of f."""
+    a, b = (f + contrast) / 2, (f - contrast) / 2
+    return [
+        tuple(sum(int(cell) for cell in cells) * 2**20 for cells in of)
+        for of in (times * a + b, times * a - b)
+    ]
 
 
 @WAY
 @KIND
-def test_sums_are_the_integers_in_any_chunks(name, together, matrix, monkeypatch):
+def test_sums_are_the_integers_in_any_chunks(name, times, together, matrix, monkeypatch):
     rng = np.random.default_rng(1)
-    rows = rows_of(rng, KINDS[name], 3, offsets=1, together=together, far=4.0)
+    rows = rows_of(rng, KINDS[name], 3, offsets=1, together=together, far=4.0, times=times)
     z = hostile(rng, 500, rows.design.size)
     tally = LookTally(rows, matrix)
     k, f, contrast = with_contrast(rows.located(rows.cells(chunk(z))))
-    expected = slowly(k, f, together=together, matrix=matrix)
+    information, score, middle = slowly(k, f, together=together, matrix=matrix)
     whole = of(tally, [chunk(z)])
-    assert (whole.information, whole.score, whole.middle) == expected
-    assert whole.contrast == added(contrast)
+    assert (whole.information, whole.middle) == (information, middle)
+    both = [score, ()] if together else both_of(f, contrast, times)
+    assert [whole.score, whole.contrast] == both
+    assert together or times > 1 or whole.score == score
     assert whole.rows == 500
     monkeypatch.setattr(module, "PIECE", 64)
     monkeypatch.setattr(module, "_FLUSH", 3)
@@ -70,17 +76,18 @@ def test_sums_are_the_integers_in_any_chunks(name, together, matrix, monkeypatch
 
 @WAY
 @KIND
-def test_persons_are_summed_whole(name, together, matrix, monkeypatch):
+def test_persons_are_summed_whole(name, times, together, matrix, monkeypatch):
     rng = np.random.default_rng(2)
-    rows = rows_of(rng, KINDS[name], 3, together=together, far=4.0)
+    rows = rows_of(rng, KINDS[name], 3, together=together, far=4.0, times=times)
     codes = np.repeat(np.arange(60), rng.integers(1, 9, 60))
     z = hostile(rng, len(codes), rows.design.size)
     tally = LookTally(rows, matrix, persons=True)
     k, f, contrast = with_contrast(rows.summed(rows.cells(chunk(z)), codes))
-    expected = slowly(k, f, together=together, matrix=matrix)
+    information, score, middle = slowly(k, f, together=together, matrix=matrix)
     whole = of(tally, [chunk(z) | {PERSON: codes}])
-    assert (whole.information, whole.score, whole.middle) == expected
-    assert whole.contrast == added(contrast)
+    assert (whole.information, whole.middle) == (information, middle)
+    both = [score, ()] if together else both_of(f, contrast, times)
+    assert [whole.score, whole.contrast] == both
     monkeypatch.setattr(module, "PIECE", 16)
     monkeypatch.setattr(module, "_FLUSH", 5)
     parts = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -198,8 +199,8 @@ def test_a_fitting_look_releases_sums_in_the_units_of_its_record(name, last, del
         np.testing.assert_allclose(found.information, information, rtol=2e-3, atol=0.3)
     score = own.v * own.residual / np.sqrt(wbar)
     np.testing.assert_allclose(found.score, score.sum(axis=1), rtol=1e-3, atol=S * 4e-4)
-    # Half of so wide a limit leaves all.
-    np.testing.assert_allclose(found.contrast, score.sum(axis=1), rtol=1e-3, atol=S * 4e-4)
+    # The inner limit is so wide that it leaves all.
+    np.testing.assert_allclose(found.rest, 0.0, atol=S * 4e-4)
     assert found.trace == pytest.approx((score**2).sum(), rel=0.02)
     if found.middle is not None:
         np.testing.assert_allclose(
@@ -209,7 +210,11 @@ def test_a_fitting_look_releases_sums_in_the_units_of_its_record(name, last, del
     # the record's noise is the noise: scales in units of the exact integers, times the unit
     tags = {(tag.draw, tag.place): tag for _, tag in told.take()}
     noise = plan.fit_noise(SHARE, last=last)
-    assert found.score_sd == pytest.approx(S * noise.score_sd)
+    # Of (s, c) = (m a + b, m a - b), of equal variance, the score is ((m + 1) s - (m - 1) c)/2 m.
+    m = found.times
+    assert m == (1 if plan.gaussian else 2)
+    mixed = math.sqrt((m + 1) ** 2 + (m - 1) ** 2) / (2 * m)
+    assert found.score_sd == pytest.approx(S * noise.score_sd * mixed)
     assert found.middle_sd == pytest.approx(S * S * noise.middle_sd)
     if noise.information_scales:
         assert found.information_sd == pytest.approx(A * noise.information_sd)

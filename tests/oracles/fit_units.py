@@ -27,7 +27,7 @@ class Unit:
     outer: tuple[int, ...]
 
 
-def into_ball(vector: Any, radius: int = UNIT) -> tuple[int, ...]:
+def into_ball(vector: Any, radius: int | Fraction = UNIT) -> tuple[int, ...]:
     """Integers along a vector of at most length 1, truncated until they are in the ball."""
     found = [int(x * UNIT) for x in vector]
     while sum(x * x for x in found) > radius**2:
@@ -36,10 +36,11 @@ def into_ball(vector: Any, radius: int = UNIT) -> tuple[int, ...]:
     return tuple(found)
 
 
-def unit_of(rows: Any, score: Any, outer: Any = None) -> Unit:
+def unit_of(rows: Any, score: Any, outer: Any = None, times: int = 1) -> Unit:
     """Store rows whose squared lengths sum to at most 1, and a score of at most 1.
 
-    With `outer`, `score` is the inner part; both are at most half as long.
+    With `outer`, `score` is the inner part. The outer one may be `times` as long, and both together
+    of length 1.
     """
     rows = np.atleast_2d(np.asarray(rows, dtype=float))
     stored = [into_ball(row) for row in rows]
@@ -47,9 +48,12 @@ def unit_of(rows: Any, score: Any, outer: Any = None) -> Unit:
     inner = np.asarray(score, dtype=float)
     if outer is None:
         whole = inner
-        inner = whole * min(1.0, 0.5 / max(float(np.linalg.norm(whole)), 0.5))
+        near = 1 / (1 + times)
+        inner = whole * min(1.0, near / max(float(np.linalg.norm(whole)), near))
         outer = whole - inner
-    return Unit(tuple(stored), into_ball(inner, UNIT // 2), into_ball(outer, UNIT // 2))
+    longest = Fraction(UNIT, 1 + times)
+    parts = into_ball(inner, longest), into_ball(outer, times * longest)
+    return Unit(tuple(stored), *parts)
 
 
 def nobody(columns: int) -> Unit:
@@ -88,8 +92,8 @@ def informations(columns: int, generator: np.random.Generator) -> list[np.ndarra
     return found
 
 
-def summed(units: Any, columns: int) -> tuple[Matrix, Matrix, Matrix]:
-    """Exact H, s with its contrast, and M of some units, in units of 2**-40."""
+def summed(units: Any, columns: int, times: int = 1) -> tuple[Matrix, Matrix, Matrix]:
+    """Exact H, m a + b with the contrast m a - b, and M of some units, in units of 2**-40."""
     h = np.zeros((columns, columns), dtype=object)
     s, m = np.zeros(2 * columns, dtype=object), np.zeros((columns, columns), dtype=object)
     for unit in units:
@@ -97,14 +101,14 @@ def summed(units: Any, columns: int) -> tuple[Matrix, Matrix, Matrix]:
             k = np.array(row, dtype=object)
             h += np.outer(k, k)
         inner, outer = (np.array(part, dtype=object) for part in (unit.inner, unit.outer))
-        s += UNIT * np.concatenate([inner + outer, inner - outer])
+        s += UNIT * np.concatenate([times * inner + outer, times * inner - outer])
         m += np.outer(inner + outer, inner + outer)
     return h, s, m
 
 
-def changes(columns: int, taken: Any, given: Any) -> tuple[Matrix, Matrix, Matrix]:
+def changes(columns: int, taken: Any, given: Any, times: int = 1) -> tuple[Matrix, Matrix, Matrix]:
     """What neighbours move H, s with its contrast, and M by."""
-    one, other = summed(taken, columns), summed(given, columns)
+    one, other = summed(taken, columns, times), summed(given, columns, times)
     h, s, m = (b - a for a, b in zip(one, other, strict=True))
     return h, s, m
 
@@ -135,6 +139,6 @@ def gaussian_cost(noise: Any, taken: Any, given: Any) -> Fraction:
 
 def pure_costs(noise: Any, taken: Any, given: Any) -> tuple[float, float]:
     """The loss that score and contrast, and the trace reach, in the limit: |ds|/b, |dt|/scale."""
-    _, s, m = changes(noise.columns, taken, given)
+    _, s, m = changes(noise.columns, taken, given, noise.times)
     score = float(np.linalg.norm(np.array(s, dtype=float))) / noise.score_scale
     return score, abs(float(np.trace(m))) / noise.middle_scales[0]

@@ -96,13 +96,14 @@ def rows_of(
     far: float = 1.0,
     steep: float = 1.0,
     limits: tuple[float, float] | None = None,
+    times: int = 1,
 ) -> Rows:
     """Rows at a random place."""
     described = kind.described(p, offsets)
     information, score = limits or (10.0 ** rng.uniform(-1, 2), 10.0 ** rng.uniform(-2, 2))
     place, _ = place_of(
         point_of(rng, kind, p, far=far, steep=steep), kind.family, known=described.known,
-        information=information, score=score, together=together,
+        information=information, score=score, together=together, times=times,
     )  # fmt: skip
     size = p + offsets + 2 + (described.trials is not None)
     return Rows(Stored(size), described, place)

@@ -68,7 +68,9 @@ def fits(
             own = score, trace = [next(draws) for _ in range(2)]
             assert (score.mechanism, score.size) == ("l2-norm", 2 * d)
             assert (trace.mechanism, trace.size) == ("laplace", 1)
-            losses += [unit.k * unit.rows / score.scale / UNIT, unit.k / trace.scale / UNIT]
+            # An outer part is twice as long as the inner one, which counts twice: 4/3 of a score.
+            longest = 4 / 3 * unit.k * unit.rows
+            losses += [longest / score.scale / UNIT, unit.k / trace.scale / UNIT]
         drawn = [*drawn, *own]
     if gaussian:
         return Cost("looks", tuple(drawn), mu=unit.k * math.sqrt(total))

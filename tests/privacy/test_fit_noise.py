@@ -50,25 +50,28 @@ MIDDLES = ["matrix", "trace"]
 ALPHA = 1e-4
 
 
-def units(columns):
+def units(columns, times):
     """Units at the corners of the proofs, and random ones."""
     generator = np.random.default_rng(columns)
     kinds = informations(columns, generator)
     found = [
-        unit_of(rows, score)
+        unit_of(rows, score, times=times)
         for rows, score in itertools.product(kinds[:2], scores(columns, generator))
     ]
     short = [axis(columns, 0), -axis(columns, 0), axis(columns, 1, 0.3)]
-    found += [unit_of(rows, score) for rows, score in itertools.product(kinds, short)]
+    found += [unit_of(rows, score, times=times) for rows, score in itertools.product(kinds, short)]
     # The proofs ask nothing of the two parts of a score but their lengths.
-    ways = [axis(columns, place, size) for place in (0, 1) for size in (0.5, -0.5, 0.2)]
-    found += [unit_of(kinds[0], one, other) for one, other in itertools.product(ways, ways)]
+    ways = [axis(columns, place, size) for place in (0, 1) for size in (1.0, -1.0, 0.4)]
+    found += [
+        unit_of(kinds[0], one / (1 + times), other * times / (1 + times), times)
+        for one, other in itertools.product(ways, ways)
+    ]
     return [nobody(columns), *found]
 
 
-def neighbours(columns, protection):
+def neighbours(columns, protection, times=1):
     """Lists of units taken and given: equal ones, as many as a person owns, and mixed ones."""
-    pool, k = units(columns), protection.sums.contributions
+    pool, k = units(columns, times), protection.sums.contributions
     others = pool if protection.neighbors == "replace-one" else pool[:1]
     first = pool if len(others) == 1 else pool[:: max(1, len(pool) // 12)]
     for one, other in itertools.product(first, others):
@@ -96,10 +99,12 @@ def test_no_neighbours_exceed_a_gaussian_looks_part(protection, middle, columns)
 
 
 @pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize("times", [1, 2, 5])
 @pytest.mark.parametrize("protection", PROTECTIONS, ids=ids)
-def test_no_neighbours_exceed_a_pure_looks_eps(protection, columns):
-    noise = pure_fit(columns, EPS, protection, trace=TRACE)
-    costs = np.array([pure_costs(noise, *pair) for pair in neighbours(columns, protection)])
+def test_no_neighbours_exceed_a_pure_looks_eps(protection, times, columns):
+    noise = pure_fit(columns, EPS, protection, trace=TRACE, times=times)
+    pairs = neighbours(columns, protection, times)
+    costs = np.array([pure_costs(noise, *pair) for pair in pairs])
     parts = np.array([float(EPS * share) for share in (1 - TRACE, TRACE)])
     assert (costs.max(axis=0) <= parts * (1 + 1e-9)).all()
     assert (costs.max(axis=0) > 0.99 * parts).all()
@@ -183,23 +188,24 @@ def test_gaussian_scales_under_add_remove():
 
 @pytest.mark.parametrize(("protection", "moved"), [(REPLACE, 2), (ADD, 1)])
 @pytest.mark.parametrize("k", [1, 3])
-def test_pure_scales(protection, moved, k):
+@pytest.mark.parametrize(("times", "longer"), [(1, 1), (2, 4 / 3), (3, 3 / 2)])
+def test_pure_scales(protection, moved, k, times, longer):
     protection = dataclasses.replace(protection, contributions=k)
     d = 4
-    noise = pure_fit(d, EPS, protection, trace=TRACE)
+    noise = pure_fit(d, EPS, protection, trace=TRACE, times=times)
     score, other = (float(EPS * share) for share in (1 - TRACE, TRACE))
     assert noise.information_sd == 0
-    assert noise.score_sd == pytest.approx(moved * k * math.sqrt(2 * d + 1) / score)
+    assert noise.score_sd == pytest.approx(longer * moved * k * math.sqrt(2 * d + 1) / score)
     assert noise.middle_sd == pytest.approx(math.sqrt(2) * k / other)
 
 
 def test_scales_are_integers_or_floats_rounded_upwards():
     for eps in (Fraction(3, 7), Fraction(11, 7), Fraction(13, 9), Fraction(1, 3)):
-        noise = pure_fit(3, eps, REPLACE, trace=TRACE)
+        noise = pure_fit(3, eps, REPLACE, trace=TRACE, times=2)
         assert type(noise.score_scale) is int
-        assert noise.score_scale == math.ceil(2 * CELL_UNITS / ((1 - TRACE) * eps))
+        assert noise.score_scale == math.ceil(Fraction(8, 3) * CELL_UNITS / ((1 - TRACE) * eps))
         assert Fraction(noise.middle_scales[0]) * TRACE * eps >= CELL_UNITS
-    much = pure_fit(3, Fraction(10**30), REPLACE, trace=TRACE)
+    much = pure_fit(3, Fraction(10**30), REPLACE, trace=TRACE, times=2)
     assert (much.score_scale, much.middle_scales) == (1, (1,))
     loud = gaussian_fit(3, Fraction(2**40), REPLACE, information=THIRD)
     assert loud.information_scales == (LEAST_SCALE,) * 2
@@ -224,8 +230,8 @@ NOISES = {
     "gaussian trace": gaussian_fit(3, MU_SQUARED, THREE, information=THIRD, middle="trace"),
     "gaussian without": gaussian_fit(3, MU_SQUARED, REPLACE, information=Fraction(0)),
     "gaussian added": gaussian_fit(3, MU_SQUARED, ADD, information=THIRD),
-    "pure": pure_fit(3, EPS, REPLACE, trace=TRACE),
-    "pure of three": pure_fit(3, EPS, THREE, trace=TRACE),
+    "pure": pure_fit(3, EPS, REPLACE, trace=TRACE, times=2),
+    "pure of three": pure_fit(3, EPS, THREE, trace=TRACE, times=2),
 }
 
 
@@ -327,7 +333,7 @@ def test_no_two_cells_share_noise(name):
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_a_pure_score_has_the_k_norm_law(d):
     """|v|/b is gamma of shape d, and directions have no preference."""
-    noise = pure_fit(d, EPS, REPLACE, trace=TRACE)
+    noise = pure_fit(d, EPS, REPLACE, trace=TRACE, times=2)
     scale = noise.score_scale
     rng = np.random.default_rng(7)
     for draws, generator in ((3000, rng), (1500, None)):
@@ -364,7 +370,7 @@ def test_a_person_is_one_unit_however_many_rows(made):
     def fitted(protection):
         if made == "gaussian":
             return gaussian_fit(2, MU_SQUARED, protection, information=THIRD)
-        return pure_fit(2, EPS, protection, trace=TRACE)
+        return pure_fit(2, EPS, protection, trace=TRACE, times=2)
 
     call = Protection("replace-one", 7, "id")
     row, summed, whole = fitted(REPLACE), fitted(call.sums), fitted(call)
@@ -391,6 +397,6 @@ def test_refusals():
     with pytest.raises(ArgumentError, match="mu\\^2 must be positive"):
         gaussian_fit(2, Fraction(0), REPLACE, information=THIRD)
     with pytest.raises(ArgumentError, match="over 2\\*\\*200"):
-        pure_fit(2, Fraction(1, 2**170), REPLACE, trace=TRACE)
+        pure_fit(2, Fraction(1, 2**170), REPLACE, trace=TRACE, times=2)
     with pytest.raises(AssertionError):
-        pure_fit(2, EPS, REPLACE, trace=Fraction(1))
+        pure_fit(2, EPS, REPLACE, trace=Fraction(1), times=2)

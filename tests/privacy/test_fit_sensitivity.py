@@ -120,8 +120,8 @@ def test_a_frobenius_limit_would_leave_the_nuclear_norm_unbounded():
 def test_lengths_and_traces_of_scores():
     kinds = scores(3, np.random.default_rng(0))
     lengths = [np.linalg.norm(one - other) for one in kinds for other in kinds]
-    assert max(lengths) == pytest.approx(score_l2(REPLACE)) == 2
-    assert max(np.linalg.norm(one) for one in kinds) == pytest.approx(score_l2(ADD)) == 1
+    assert max(lengths) == pytest.approx(score_l2(REPLACE, 1)) == 2
+    assert max(np.linalg.norm(one) for one in kinds) == pytest.approx(score_l2(ADD, 1)) == 1
     traces = [abs(one @ one - other @ other) for one in kinds for other in [*kinds, 0 * kinds[0]]]
     assert max(traces) == pytest.approx(trace_l1(REPLACE)) == trace_l1(ADD) == 1
 
@@ -138,6 +138,21 @@ def in_parts(weight, middle):
         return moved + ((np.outer(f, f) - np.outer(h, h)) ** 2).sum()
 
     return change
+
+
+@pytest.mark.parametrize("times", [1, 2, 3, 7])
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize("protection", BOTH, ids=lambda one: one.neighbors)
+def test_score_and_contrast_of_unequal_parts_move_by_their_bound_and_no_more(
+    protection, columns, times
+):
+    def change(one, other):
+        a, b = (one - other) * np.array([[1], [times]]) / (1 + times)
+        return math.sqrt(((times * a + b) ** 2).sum() + ((times * a - b) ** 2).sum())
+
+    found = searched(change, parts_of(columns)[1], (2, columns), protection, 6, halves)
+    bound = float(score_l2(protection, times))
+    assert 0.99 * bound < found <= bound * (1 + 1e-9)
 
 
 def halves(vectors):
@@ -173,7 +188,7 @@ def test_several_units_move_so_many_times_as_much_and_a_person_is_one(neighbors)
         (information_l2_squared, 2),
         (lambda whom: joint_l2_squared(Fraction(2), "matrix", whom), 2),
         (lambda whom: joint_l2_squared(Fraction(2), "trace", whom), 2),
-        (score_l2, 1),
+        (lambda whom: score_l2(whom, 2), 1),
         (trace_l1, 1),
     ):
         assert bound(three) == 3**power * bound(one)
@@ -183,11 +198,11 @@ def test_several_units_move_so_many_times_as_much_and_a_person_is_one(neighbors)
 def test_the_weights_leave_the_score_the_noise_it_would_have_alone():
     for middle in ("matrix", "trace"):
         weight = SCORE_WEIGHTS["replace-one"][middle]
-        assert joint_l2_squared(weight, middle, REPLACE) / weight == score_l2(REPLACE) ** 2
+        assert joint_l2_squared(weight, middle, REPLACE) / weight == score_l2(REPLACE, 1) ** 2
         # A lower weight would not, for what the middle then moves by itself.
         less = weight * Fraction(9, 10)
         if middle == "matrix":
-            assert joint_l2_squared(less, middle, REPLACE) / less > score_l2(REPLACE) ** 2
+            assert joint_l2_squared(less, middle, REPLACE) / less > score_l2(REPLACE, 1) ** 2
     for middle, most in (("matrix", 1.12), ("trace", 1.04)):
         weight = SCORE_WEIGHTS["add-remove"][middle]
         assert math.sqrt(joint_l2_squared(weight, middle, ADD) / weight) < most
