@@ -71,11 +71,11 @@ class Tuning:
     limit, limit_wide : float
         c of a score's limit (`dpreg.looks.locate`). The latter at pure eps, and of looks at chosen
         columns, which begin far from where the fit ends: were their last limit to follow from the
-        first, intervals would hold .94 for .92, but at 2.5 for 2.2, and with few rows at twice that
+        first, intervals would hold .94 for .92, but at 2.5 for 2.3, and with few rows at twice that
         (8 releases, 2026-11-28, `python -m benchmarks.fresh`, `benchmarks.beside`). With .04,
         .06 and .08 unmarked slopes hold .941, .947 and .947 at widths of 1.74, 1.77 and 1.75, right
         models .929, .940 and .949 at 1.30, 1.37 and 1.42 (20 releases, both halves, 2026-11-28).
-        With .25 and .35 pure intervals hold .93 and .94 at 3.5 and 3.6 (20 releases, 2026-11-28).
+        With .25 pure intervals hold .92 at 3.7 for .93 at 3.8 (10 releases, 2026-11-28).
     doubt : float
         Standard errors by which what a limit cut may exceed what was seen of it; times by which the
         variance that estimates are drawn by exceeds what looks usually leave over. Of limits: at 0
