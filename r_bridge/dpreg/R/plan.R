@@ -29,7 +29,7 @@
 #'   `coefficients` and `notes`, and of a choice of its terms `found`, `right`, `useless` and `each`.
 #' @examplesIf isTRUE(dpreg::dpreg_available())
 #' schema <- list(price = c(0, 1000), bsqft = c(300, 4000), age = c(0, 100), county = c("ala", "cc"))
-#' dp_plan(c(bsqft = 0.1, countycc = 70), sigma = 80, n = 5000,
+#' dp_plan(c(bsqft = 0.1, countycc = 70), sigma = 80, n = 5000, eps = 1,
 #'         formula = price ~ bsqft + age + county, schema = schema)
 #' @export
 dp_plan <- function(effects = NULL, sigma = NULL, n = NULL, eps = NULL, delta = 0, of = "select", chance = 0.8, candidates = NULL,
