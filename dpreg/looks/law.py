@@ -169,8 +169,8 @@ def _score(release: Release) -> tuple[Floats, Floats]:
     unit = np.eye(release.point.size)
     if release.rest is None:
         return release.score, held(release.score_sd) ** 2 * unit
-    near, noise = release.noise_of_parts
-    share = release.cut / (release.cut + noise)
+    near, noise, seen = release.parts
+    share = seen / (seen + noise)
     rest, left = share * release.rest, share * noise
     cut = (np.outer(rest, rest) + left * unit) / release.times if release.cuts else 0.0
     return release.score - release.rest + rest, (near + left) * unit + cut

@@ -111,8 +111,8 @@ def cut_by(release: Release) -> float:
     release : Release
         Of a fitting look.
     """
-    noise = release.noise_of_parts[1]
-    return release.cut + TUNING.doubt * noise * math.sqrt(2 / release.point.size)
+    _, noise, cut = release.parts
+    return cut + TUNING.doubt * noise * math.sqrt(2 / release.point.size)
 
 
 def farthest(point: Point, family: Family, described: Described) -> tuple[float, float]:

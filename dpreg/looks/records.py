@@ -175,17 +175,16 @@ class Release:
         return own if self.carried is None else self.carried
 
     @property
-    def noise_of_parts(self) -> tuple[float, float]:
-        """The variances of noise in a cell of s up to S/(1 + m), and of the rest."""
-        inner = held(self.score_sd) ** 2 / (1 + self.times**2)
-        return inner, inner * self.times**2
+    def parts(self) -> tuple[float, float, float]:
+        """Noise's variance in a cell of s up to S/(1 + m), and of the rest; the rest's own.
 
-    @property
-    def cut(self) -> float:
-        """The mean square of the rest's cells above its noise."""
+        The last is the mean of its squares, less the variance of noise.
+        """
         assert self.rest is not None
+        inner = held(self.score_sd) ** 2 / (1 + self.times**2)
+        outer = inner * self.times**2
         squares = held(float(self.rest @ self.rest)) / self.point.size
-        return max(squares - self.noise_of_parts[1], 0.0)
+        return inner, outer, max(squares - outer, 0.0)
 
     @property
     def trace_sd(self) -> float:

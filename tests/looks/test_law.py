@@ -192,7 +192,7 @@ def test_the_allowance_is_less_where_more_lies_between(times):
     rest = np.array([30.0, -40.0, 0.0, 0.0])
     found = law(replace(halved(release, rest, 1e-3), times=times), family, N)
     np.testing.assert_allclose(found.fixed, np.outer(rest, rest) / times, atol=1e-3)
-    near, far = replace(release, score_sd=8.0, times=times).noise_of_parts
+    near, far, _ = replace(release, rest=rest, score_sd=8.0, times=times).parts
     assert near + far == pytest.approx(64.0)
     assert far == pytest.approx(times**2 * near)
 
