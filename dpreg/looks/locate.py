@@ -7,9 +7,8 @@ that a step may have.
 
 How far a row may reach in a look: A for its information, S for its score; R and tau for both.
 
-*Fitting looks.* What is drawn upon for s has noise of 2 S/a a cell, so S is as small as what it
-cuts allows.
-For any unit U = |s_i|, (U - S)+ <= (4/27) U^3/S^2, so that n rows lose at most
+*Fitting looks.* What is released for s has noise of 2 S/a a cell, so S is as small as what it cuts
+allows. For any unit U = |s_i|, (U - S)+ <= (4/27) U^3/S^2, so that n rows lose at most
 
     (4/27) n kappa_3 (d phi)^(3/2) / S^2,    kappa_3 = E U^3 / (d phi)^(3/2),
 
@@ -79,7 +78,7 @@ def fit_limits(
         phi.
     information_sd, score_sd : float
         Of the noise in a cell of H, in units of A (0 where none is released), and in a cell of what
-        is drawn upon for s, in units of S (`dpreg.privacy.proofs`).
+        is released for s, in units of S (`dpreg.privacy.proofs`).
     several : int
         Rows that a unit is expected to have.
     farthest : (float, float)

@@ -238,7 +238,7 @@ class LookPlan:
         """Nu of the last score's noise, N(0, V) with V ~ chi2_(2 nu)/(2 nu); None where Gaussian.
 
         Noise of density exp(-|v|/b) in D dimensions is normal with such a V, 2 nu = D + 1. Score
-        and contrast have 2 d; d are taken, which is wider: what limits cut is no normal noise.
+        and contrast have 2 d; nu is that of d, which is wider, as what limits cut is not normal.
         """
         return None if self.gaussian else (self.columns + 1) // 2
 

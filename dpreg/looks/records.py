@@ -176,9 +176,9 @@ class Release:
 
     @property
     def parts(self) -> tuple[float, float, float]:
-        """Noise's variance in a cell of s up to S/(1 + m), and of the rest; the rest's own.
+        """Variances of a cell: the noise in s up to S/(1 + m), that in the rest, the rest itself.
 
-        The last is the mean of its squares, less the variance of noise.
+        The last is the mean square of the rest's cells, less what their noise has of it.
         """
         assert self.rest is not None
         inner = held(self.score_sd) ** 2 / (1 + self.times**2)

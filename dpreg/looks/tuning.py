@@ -56,8 +56,8 @@ class Tuning:
     outer_pure : int
         How many times as long as its inner part the outer part of a score may be at pure eps. At 1
         right models are 2.4 wide for 1.8, and the excess of predictions, beside 0.2, is 3.9 for
-        2.9. At 3 that is 2.8, but at eps = 2 real tables are 2.7 wide for 2.4 (20 releases,
-        2026-11-28).
+        2.9 (`python -m benchmarks.regression --methods auto --most 22000`). At 3 that is 2.8, but
+        at eps = 2 real tables are 2.7 wide for 2.4 (20 releases, both halves, 2026-11-28).
     radius_choosing, radius_choosing_pure, residual_choosing, residual_blind : float
         R and tau of a choice's looks; the last of a yes/no response, over its usual reach.
     information, information_early, information_most : float

@@ -333,7 +333,7 @@ def pure_fit(
     """
     shares = 1 - trace, trace
     assert min(shares) > 0
-    change = proofs.score_l2(protection, times), Fraction(proofs.trace_l1(protection))
+    change = proofs.score_l2(protection, times), proofs.trace_l1(protection)
     wanted = [
         moved * CELL_UNITS / (share * eps) for moved, share in zip(change, shares, strict=True)
     ]

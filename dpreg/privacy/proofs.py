@@ -132,8 +132,7 @@ A *unit* is one row; or, where the call names persons, all rows of one person, s
 are limited. To a fitting look unit i brings integers: rows k whose products are summed, H_i =
 sum k k', with tr H_i <= 2**40, and a score f_i with |f_i|^2 <= 2**40, the sum of an inner part a_i
 and an outer part b_i whose squares are at most 2**40/(1 + m)^2 and m^2 times that. Nothing else is
-asked of them. H_i is
-positive semidefinite, of any rank. A unit that is excluded is zero.
+asked of them. H_i is positive semidefinite, of any rank. A unit that is excluded is zero.
 
 Released are, over all units and in units of 2**-40, the information H = sum H_i, the score
 s = 2**20 sum (m a_i + b_i), beside it the *contrast* c = 2**20 sum (m a_i - b_i), and the middle:
@@ -428,9 +427,9 @@ def score_l2(protection: Protection, times: int) -> Fraction:
     return unit * protection.changes * protection.sums.contributions
 
 
-def trace_l1(protection: Protection) -> int:
+def trace_l1(protection: Protection) -> Fraction:
     """Return the largest |dt| between neighbours, in units of one."""
-    return protection.sums.contributions
+    return Fraction(protection.sums.contributions)
 
 
 GRID_BITS: Final = 24
