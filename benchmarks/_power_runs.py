@@ -49,7 +49,7 @@ def looked(
     cost = Budget(exact(setting.eps, "eps"), exact(setting.delta, "delta"))
     later = 1 - Fraction(setting.whole).limit_denominator(1000)
     who = Protection(setting.neighbors)
-    plan = plan_looks(x.shape[1], cost, who, chooses=True, later=later)
+    plan = plan_looks(x.shape[1], cost, who, chooses=True, later=later, holds=True)
     rows = Expected(plan, Described(tuple(range(1, x.shape[1] + 1))), z, len(z), rng)
     return rows, look(rows, Linear())
 

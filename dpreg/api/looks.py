@@ -89,6 +89,7 @@ class Looks(Way):
             noise=self.noise,
             chooses=self.chooses,
             later=self.later,
+            holds=not self.model.alone and can_hold(self.context.reader),
         )
 
     def refuses(self, rows: int | None, has: str = "has") -> str:
@@ -128,7 +129,7 @@ class Looks(Way):
                 f'method="adaptive": {reason} Use method="{instead}", or a larger eps.'
             )
         if not reason:
-            reader.require(context.passes + plan.most)
+            reader.require(context.passes + plan.passes)
         nearer = not self.chooses and self.noise is None and design.has_intercept
         if reason and nearer and can_hold(reader) and reader.rereadable:
             reason += ' method="objective" gives nearer coefficients, without intervals'
@@ -203,7 +204,7 @@ def written(seen: Seen) -> tuple[ReleasedLook, ...]:
     )
     later = (
         ReleasedLook(
-            kind="locating" if one.together else "fitting",
+            kind="locating" if one.together else "minimum" if one.minimum else "fitting",
             mechanism=seen.plan.mechanism,
             share=Fraction(one.share).limit_denominator(1000),
             limits=one.limits,

@@ -50,9 +50,10 @@ import numpy as np
 from scipy.special import ndtr
 
 from dpreg.arrays import Floats
-from dpreg.estimation.objective import Location, Objective, hold_located, released_minimum
+from dpreg.estimation.objective import Location, hold_located
 from dpreg.estimation.tuning import TUNING
 from dpreg.grouped import Vectors
+from dpreg.looks.minimum import HOLD, Objective, released_minimum
 from dpreg.moments import Moments, read_moments
 from dpreg.privacy.account import Account, Line, Part
 from dpreg.privacy.budget import Budget, decimal_string
@@ -68,11 +69,6 @@ from dpreg.sources.reader import Reader
 
 PASSES: Final = 3  # by definition
 """How often the rows are read: for the sums, and for each minimum."""
-_HOLD: Final = 2 / 3  # by definition
-"""D over R^2, at least: what it is with e = 1. A larger eps would let it fall faster than b, whose
-noise is b/D in directions that no row settles: of a column that copies another, or of a level that
-is nowhere seen. Copies came to 1.2 and 8 at eps 100 and 1,000 without it, to .35 with it, and other
-columns were as near."""
 _CUTS: Final = np.geomspace(TUNING.soonest, 9.0, 80)  # precision
 """S beside R in the second minimum, in units of omega: where its noise and what cutting may move
 are least together."""
@@ -138,13 +134,13 @@ def few_fit(
     location, count = scales_of(moments, groups, opened, moments.rows if public else None)
     part = opened.take("first coefficients", OBJECTIVE, TUNING.first)
     held = hold_located(reader, design, location, TUNING.pull * location.radius)
-    moved, _, _ = released_minimum(held, part, count, _HOLD)
+    moved, _, _ = released_minimum(held, part, count, HOLD)
     part = opened.take("spread of residuals", "discrete laplace", TUNING.spread)
     location = _around(location, moved, _spread(held, moved, part, count))
     part = opened.last()
     limit = _cut(len(moved), location.radius, count, part) * location.radius
     held = hold_located(reader, design, location, limit)
-    moved, _, _ = released_minimum(held, part, count, _HOLD)
+    moved, _, _ = released_minimum(held, part, count, HOLD)
     return location.carried(moved), count
 
 

@@ -280,6 +280,8 @@ class Place:
         Whether one weight limits both: a locating look.
     times : int
         m, how many times as long as its inner part the outer part of a score may be.
+    weighed : bool
+        Whether rows count in the inner part as they do in H.
     """
 
     family: Family
@@ -290,6 +292,7 @@ class Place:
     score: float
     together: bool
     times: int = 1
+    weighed: bool = False
 
     def __post_init__(self) -> None:
         """Refuse limits that limit nothing: rows count on them."""
@@ -308,6 +311,7 @@ def place_of(
     score: float,
     together: bool = False,
     times: int = 1,
+    weighed: bool = False,
 ) -> tuple[Place, Point]:
     """Round a point to grids; return the place, and the point as rounded.
 
@@ -317,7 +321,7 @@ def place_of(
     family : Family
     known : tuple of float
         Slopes of the offset columns.
-    information, score, together, times
+    information, score, together, times, weighed
         As in `Place`.
     """
     forms = whitened_forms(point.whitening, -point.whitening @ point.centre)
@@ -339,5 +343,5 @@ def place_of(
         slopes=b,
         middle=b0 + float(b @ centre),
     )
-    limits = information, score, together, times
+    limits = information, score, together, times, weighed
     return Place(family, forms, predictor, point.weight, *limits), rounded

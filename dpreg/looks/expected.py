@@ -16,11 +16,13 @@ import numpy as np
 from dpreg.arrays import Floats, to_grid
 from dpreg.looks.coordinates import Place, pseudo
 from dpreg.looks.loop import Seen, moved
+from dpreg.looks.minimum import HOLD, hold, minimum, perturbation
 from dpreg.looks.plan import LookPlan
 from dpreg.looks.records import Described
 from dpreg.looks.rows import Rows, StoredVectors
 from dpreg.looks.table import Exact, LookTally, Taken, exact_sums
 from dpreg.moments import Moments, accumulate
+from dpreg.privacy.look_noise import MinimumNoise
 from dpreg.sources.kept import MADE
 from dpreg.sources.persons import PERSON
 
@@ -69,6 +71,21 @@ class Expected(Taken):
         if self.rng is None:
             return ((0,) * len(noise.sd),) * len(noise.sd)
         return noise.simulate(self.rng)
+
+    def _minimum(
+        self, place: Place, noise: MinimumNoise, share: Fraction, count: float
+    ) -> tuple[Floats, float, tuple[int, ...], int]:
+        rows = Rows(StoredVectors(self.z.shape[1]), self.described, place)
+        held = hold(rows, [to_grid(self.z).T.astype(np.float64)])
+        eps = noise.strength * noise.shares[0]
+        own = perturbation(held, eps, noise.protection, count, HOLD)
+        each = held.weights * (self.rows / len(self.z))
+        outer, trace = noise.simulate(self.rng)
+        b = own.simulate(self.rng)
+        whole = replace(held, weights=each, penalty=own.penalty, noise=b)
+        found = minimum(whole, own.tolerance, own.slack, own.places)
+        t = np.array([float(cell) for cell in own.hidden(found, self.rng)])
+        return t, float(own.penalty), outer, trace
 
 
 def expected_moments(z: Floats, rows: int) -> Moments:

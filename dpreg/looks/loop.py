@@ -45,7 +45,10 @@ from dpreg.looks.locate import (
 from dpreg.looks.plan import LookPlan
 from dpreg.looks.records import Box, Described, Release
 from dpreg.looks.tuning import TUNING
-from dpreg.privacy.look_noise import FitNoise
+from dpreg.privacy.look_noise import FitNoise, MinimumNoise
+
+_MOST_CELLS: Final = 1 << 22  # work
+"""Of the rows that a minimum is taken of: they are held, and gone through some ten times."""
 
 
 class RowsOfLooks(Protocol):
@@ -75,6 +78,20 @@ class RowsOfLooks(Protocol):
         places: Sequence[int] | None = None,
     ) -> Release:
         """Release score, middle and information at a point."""
+
+    def minimum(
+        self,
+        point: Point,
+        family: Family,
+        limits: tuple[float, float],
+        share: Fraction,
+        noise: MinimumNoise,
+        count: float,
+        *,
+        before: Release,
+        places: Sequence[int] | None = None,
+    ) -> Release:
+        """Release a minimum around a point, and the outer part of the score at it."""
 
     def locating(
         self,
@@ -116,8 +133,9 @@ def look(rows: RowsOfLooks, family: Family) -> Seen:
 
     With delta all looks but the first are fitting looks. At pure eps they are locating looks, and
     the last takes its information from the one before; or from both, where rows weigh the same in
-    both: the link is the identity, and no person's rows are limited together. Where terms are
-    chosen all are locating, and one is made in between where the link is the identity.
+    both: the link is the identity, and no person's rows are limited together. It takes a minimum
+    where the plan has the rows at hand and they are not too many. Where terms are chosen all are
+    locating, and one is made in between where the link is the identity.
     """
     plan = rows.plan
     box = rows.box()
@@ -192,9 +210,13 @@ def _fitting(
     With delta, information that is carried from an earlier look needs no noise of its own.
     """
     plan = rows.plan
-    noise = plan.fit_noise(share, count, last=last, carried=before is not None)
     settled = plan.gaussian and places is None  # by several looks before the last
-    c = TUNING.limit if settled else TUNING.limit_wide
+    noise: FitNoise | MinimumNoise
+    if last and plan.minimum and count * point.size <= _MOST_CELLS:
+        noise, c = plan.minimum_noise(share), TUNING.limit_minimum
+    else:
+        noise = plan.fit_noise(share, count, last=last, carried=before is not None)
+        c = TUNING.limit if settled else TUNING.limit_wide
     told = releases[-1] if last and settled else None
 
     earlier = releases[-1].limits[0] if releases else math.inf
@@ -215,6 +237,11 @@ def _fitting(
         )
         if plan.gaussian and not nearer:
             point = shortened(point, rows.described, A, A / earlier)
+    if isinstance(noise, MinimumNoise):
+        assert before is not None
+        return rows.minimum(
+            point, family, (A, S), share, noise, count, before=before, places=places
+        )
     return rows.fitting(
         point, family, (A, S), share, noise, last=last, before=before, places=places
     )

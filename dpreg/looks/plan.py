@@ -38,6 +38,7 @@ from dpreg.privacy.gaussian import looks_ratio
 from dpreg.privacy.look_noise import (
     PURE,
     FitNoise,
+    MinimumNoise,
     MomentNoise,
     box_gaussian,
     box_matrix_laplace,
@@ -45,6 +46,7 @@ from dpreg.privacy.look_noise import (
     gaussian_fit,
     located_gaussian,
     located_matrix_laplace,
+    minimum_fit,
     pure_fit,
     response_share,
 )
@@ -115,6 +117,8 @@ class LookPlan:
         Whether terms are chosen from the last one.
     later : Fraction
         Share that is kept for looks at the columns that are chosen.
+    holds : bool
+        Whether rows of a linear model are at hand, so that the last look may take a minimum.
     """
 
     triangle: Triangle
@@ -125,6 +129,7 @@ class LookPlan:
     protection: Protection
     chooses: bool = False
     later: Fraction = Fraction(0)
+    holds: bool = False
 
     @property
     def mechanism(self) -> str:
@@ -153,12 +158,17 @@ class LookPlan:
             first, more = TUNING.early, (TUNING.early,) * TUNING.looks
             choosing = TUNING.choosing
         else:
-            first, more = TUNING.early_pure, (TUNING.early_pure,) * TUNING.looks_pure
             choosing = TUNING.choosing_pure
-            first = choosing[-1] if self.chooses else first
+            first = choosing[-1] if self.chooses or self.minimum else TUNING.early_pure
+            more = (first,) * TUNING.looks_pure
         if self.locating:
             more = choosing if curved else choosing[:1]
         return tuple(_share(one) * (1 - self.later) for one in (first, *more))
+
+    @property
+    def minimum(self) -> bool:
+        """Whether the last look takes a minimum: at pure eps, of rows that are units."""
+        return self.holds and not (self.gaussian or self.persons)
 
     @property
     def locating(self) -> bool:
@@ -203,6 +213,12 @@ class LookPlan:
             return noise
         return fitted(information=_share(min(needed, TUNING.information_most)))
 
+    def minimum_noise(self, share: Fraction) -> MinimumNoise:
+        """Return the noise of a last look that takes a minimum."""
+        trace, times = _share(TUNING.early), TUNING.outer_pure
+        own = self.strength * share
+        return minimum_fit(self.columns, own, self.protection, trace=trace, times=times)
+
     def early(self, share: Fraction, rows: float) -> Fraction:
         """Return the share of a fitting look in between.
 
@@ -230,8 +246,13 @@ class LookPlan:
 
     @property
     def most(self) -> int:
-        """The most passes over the rows."""
+        """The most looks."""
         return 1 + len(self.shares()) + (1 + self.gaussian) * (self.later > 0)
+
+    @property
+    def passes(self) -> int:
+        """The most passes over the rows: one more where the last look takes a minimum."""
+        return self.most + (self.minimum and (not self.chooses or self.later > 0))
 
     @property
     def degrees(self) -> int | None:
@@ -244,8 +265,9 @@ class LookPlan:
 
     @property
     def rows_needed(self) -> float:
-        """Nu: with fewer complete rows most directions stay unseen by the last look."""
-        whole = float(self.strength * (1 - self.later - sum(self.shares(curved=False))))
+        """Nu: with fewer complete rows most directions stay unseen; a minimum shows no more."""
+        shares = replace(self, holds=False).shares(curved=False)
+        whole = float(self.strength * (1 - self.later - sum(shares)))
         who, d = self.protection.sums, self.columns
         replaced = who.neighbors == "replace-one"
         if self.gaussian:
@@ -302,6 +324,7 @@ def plan_looks(
     noise: str | None = None,
     chooses: bool = False,
     later: Fraction = Fraction(0),
+    holds: bool = False,
 ) -> LookPlan:
     """Plan the looks at p columns.
 
@@ -318,7 +341,7 @@ def plan_looks(
         z indices of the 0/1 columns of each factor.
     noise : {"gaussian", "matrix-laplace"}, optional
         None takes Gaussian noise where delta is above 0.
-    chooses, later
+    chooses, later, holds
         As for `LookPlan`.
     """
     triangle = layout(range(columns + others + 1), exclusive)
@@ -326,7 +349,7 @@ def plan_looks(
     d = columns + 1
     if not gaussian:
         pure = Budget(cost.eps)
-        return LookPlan(triangle, d, gaussian, cost.eps, pure, protection, chooses, later)
+        return LookPlan(triangle, d, gaussian, cost.eps, pure, protection, chooses, later, holds)
     box, joint = len(triangle.columns) + 1, (d + 1) * (d + 2) // 2
     trace, last = fit_cells(d, "trace"), fit_cells(d, "matrix")
     looks = TUNING.looks * trace + last

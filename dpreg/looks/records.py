@@ -134,6 +134,8 @@ class Release:
         Of what all looks cost together.
     together : bool
         Whether it was a locating look.
+    minimum : bool
+        Whether the inner part of s is a minimum's.
     degrees : int or None
         Of matrix-Laplace noise.
     cuts : bool
@@ -159,6 +161,7 @@ class Release:
     rest: Floats | None = None
     times: int = 1
     together: bool = False
+    minimum: bool = False
     degrees: int | None = None
     cuts: bool = True
     lacks: bool = True

@@ -10,8 +10,10 @@ a *fitting look*
 so that A sum k k' is the information and S sum f the score. Of a family whose scores are limited
 blindly, f = c g e v / (wbar^(1/2) S) with c = min(1, wbar^(1/2) S / (g ebar |v|)), ebar the
 farthest that any response lies from the mean: c does not see y. f comes in two parts: the *inner*
-one is what f would be if S were S/(1 + m), the *outer* one is the rest; m is the place's. At
-a *locating look* one weight serves both,
+one is what f would be if S were S/(1 + m), the *outer* one is the rest; m is the place's. Where
+the inner part is to be a minimum's (`dpreg.looks.minimum`) it is that of a row whose g e counts as
+much as its k, h^2 A wbar/w times, and the outer one is the rest as far as m S/(1 + m). At a
+*locating look* one weight serves both,
 
     omega = min(1, R^2 wbar / (w |v|^2)),    k = (omega w / wbar)^(1/2) v / R,
     f = clip(omega^(1/2) g e w^(-1/2) / tau, -1, 1),
@@ -136,6 +138,27 @@ class Rows:
         found[0][:, seen.absent] = 0.0
         return found
 
+    def losses(self, cells: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return v/k, e/k and w k^2 of complete rows of a linear model: `dpreg.looks.minimum`.
+
+        Parameters
+        ----------
+        cells : (D, rows) array
+
+        Returns
+        -------
+        (rows, d), (rows,) and (rows,) arrays
+        """
+        seen, place = _Seen.of(self, cells), self.place
+        weight = np.minimum(
+            seen.weight, place.information * place.weight / (seen.length * seen.length)
+        )
+        k = 1 / (weight * seen.length)
+        unit = place.score * math.sqrt(place.weight) / (1 + place.times)
+        e = seen.residual / (seen.weight * unit)
+        here = np.logical_not(seen.absent)
+        return (seen.v / k).T[here], (e / k)[here], (weight * k * k)[here]
+
     def summed(self, cells: Floats, codes: Ints) -> Limited:
         """Return the same of persons, whose rows were summed before they were limited.
 
@@ -259,8 +282,10 @@ def _apart(seen: _Seen, place: Place) -> Limited:
     drawn = seen.residual * unit
     if seen.farthest is None:
         near = most / (1 + place.times)
-        inner = np.minimum(np.maximum(drawn, -near), near)
-        outer = np.minimum(np.maximum(drawn, -most), most) - inner
+        inner = drawn * np.minimum(most / scale, 1.0) ** 2 if place.weighed else drawn
+        inner = np.minimum(np.maximum(inner, -near), near)
+        room = most - near
+        outer = np.minimum(np.maximum(drawn - inner, -room), room)
     else:
         room = most / np.maximum(seen.farthest * unit, 1e-300)
         inner = drawn * np.minimum(room / (1 + place.times), 1.0)

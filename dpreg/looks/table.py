@@ -21,8 +21,9 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,11 +35,12 @@ from dpreg.grouped import Vectors
 from dpreg.looks.coordinates import Place, Point, place_of
 from dpreg.looks.families import Family, Linear
 from dpreg.looks.locate import carried, farthest
+from dpreg.looks.minimum import HOLD, hold, released_minimum
 from dpreg.looks.plan import LookPlan, Opened
 from dpreg.looks.records import Box, Described, Release
 from dpreg.looks.rows import PIECE, Rows
 from dpreg.moments import Moments, read_moments
-from dpreg.privacy.look_noise import FitNoise, MomentNoise
+from dpreg.privacy.look_noise import FitNoise, MinimumNoise, MomentNoise
 from dpreg.privacy.proofs import CELL_UNITS
 from dpreg.sources import Chunk, Integers
 from dpreg.sources.base import slices
@@ -290,6 +292,75 @@ class Taken(ABC):
             unseen=unseen,
         )
 
+    @abstractmethod
+    def _minimum(
+        self, place: Place, noise: MinimumNoise, share: Fraction, count: float
+    ) -> tuple[Floats, float, tuple[int, ...], int]:
+        """Return a released minimum and its penalty, and noise of the outer part and the trace."""
+
+    def minimum(
+        self,
+        point: Point,
+        family: Family,
+        limits: tuple[float, float],
+        share: Fraction,
+        noise: MinimumNoise,
+        count: float,
+        *,
+        before: Release,
+        places: Sequence[int] | None = None,
+    ) -> Release:
+        """Release the minimum of a linear model's losses around a point, and what they cut there.
+
+        The look is at the minimum. What it shows of the inner part of the score is the penalty
+        times the way that led there (`dpreg.looks.minimum`).
+
+        Parameters
+        ----------
+        point, family, limits, share, before, places
+            As for `fitting`; it is a call's last look.
+        noise : MinimumNoise
+        count : float
+            Released number of rows.
+        """
+        A, S = limits
+        place_at = partial(
+            place_of,
+            family=family,
+            known=self.described.known,
+            information=A,
+            score=S,
+            weighed=True,
+        )
+        place, at = place_at(point)
+        t, penalty, outer_noise, trace_noise = self._minimum(place, noise, share, count)
+        step = t * (S / 2 * math.sqrt(at.weight))
+        slopes = at.slopes + at.whitening.T @ step[1:]
+        place, at = place_at(replace(at, slopes=slopes, middle=at.middle + float(step[0])))
+        exact = self._sums(place, self.described, matrix=False)
+        outer = S * _noisy(_outer(exact), outer_noise)
+        information, spread, unseen = carried(before, at, places)
+        return Release(
+            point=at,
+            information=information,
+            score=S / 2 * penalty * t + outer,
+            information_sd=float(np.sqrt(np.diag(spread)).mean()) ** 2,
+            score_sd=S * noise.score_sd,
+            middle=None,
+            middle_sd=S * S * noise.middle_sd,
+            trace=S * S * float(_noisy(exact.middle, trace_noise)),
+            limits=limits,
+            share=float(share),
+            rest=outer,
+            times=noise.times,
+            minimum=True,
+            degrees=before.degrees,
+            cuts=self._cuts(at, family, S, 1),
+            lacks=False,
+            carried=spread,
+            unseen=unseen,
+        )
+
     def _cuts(self, at: Point, family: Family, limit: float, place: int) -> bool:
         """Return whether a trace (place 0) or a score (1) can be longer than its limit."""
         return self.plan.persons or _NEARLY * farthest(at, family, self.described)[place] > limit
@@ -366,6 +437,20 @@ class Table(Taken):
 
     def _drawn(self, noise: Any, share: Fraction, *, last: bool = False) -> Any:
         return noise.draw(self.opened.part(share, last=last))
+
+    def _minimum(
+        self, place: Place, noise: MinimumNoise, share: Fraction, count: float
+    ) -> tuple[Floats, float, tuple[int, ...], int]:
+        own, outer, trace = self._drawn(noise, share, last=not self.plan.later)
+        rows = Rows(self.design, self.described, place)
+        chunks = self.reader.chunks(self.design.types, "rows")
+        t, penalty, _ = released_minimum(hold(rows, map(rows.cells, chunks)), own, count, HOLD)
+        return t, penalty, outer, trace
+
+
+def _outer(exact: Exact) -> tuple[int, ...]:
+    """Return the sum of the outer parts, where they are as long as the inner ones."""
+    return tuple((s - c) // 2 for s, c in zip(exact.score, exact.contrast, strict=True))
 
 
 def _noisy(exact: Any, drawn: Any) -> Floats:

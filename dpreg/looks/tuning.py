@@ -42,7 +42,9 @@ class Tuning:
         hold .82 for .885, as phi of limited residuals is too small (20 releases, 2026-11-27).
     choosing, choosing_pure : tuple of float
         Shares of the looks in between where terms are chosen; the last is also that of the first
-        look at pure eps.
+        look at pure eps, and of all looks before a minimum: with .2 the excess of predictions,
+        beside 0.2, would be 1.5 for 1.16 (c of .1, `python -m benchmarks.regression --methods
+        auto --most 22000`, 2026-11-28).
     left : float
         What signal of a choice's looks noise is balanced for, in units of phi.
     fresh, fresh_pure : float
@@ -54,7 +56,8 @@ class Tuning:
         and `fresh` is the first one's share of it too: at .12 and .25 errors and widths are within
         a twentieth.
     outer_pure : int
-        How many times as long as its inner part the outer part of a score may be at pure eps. At 1
+        How many times as long as its inner part the outer part of a score may be at pure eps, or
+        how many times as much noise it has beside a minimum, where 1.5 and 3 do no better. At 1
         right models are 2.4 wide for 1.8, and the excess of predictions, beside 0.2, is 3.9 for
         2.9 (`python -m benchmarks.regression --methods auto --most 22000`). At 3 that is 2.8, but
         at eps = 2 real tables are 2.7 wide for 2.4 (20 releases, both halves, 2026-11-28).
@@ -66,7 +69,9 @@ class Tuning:
         real slopes would be marked or absent for .16 (20 releases, 2026-11-28). With .15 for both
         rare levels hold less (`diamonds_I1` .4 for .96).
     loud : float
-        The norm of H's noise over n. Less hides fewer directions and limits more rows; at .2 and
+        The norm of H's noise over n, or twice a minimum's penalty: were it the penalty alone, the
+        excess of predictions would be 1.42 times 0.2's for 1.27 (`python -m benchmarks.regression
+        --methods auto --most 22000`). Less hides fewer directions and limits more rows; at .2 and
         with a share of .2 widths were a tenth larger and hidden columns held less.
     limit, limit_wide : float
         c of a score's limit (`dpreg.looks.locate`). The latter at pure eps, and of looks at chosen
@@ -76,6 +81,9 @@ class Tuning:
         .06 and .08 unmarked slopes hold .941, .947 and .947 at widths of 1.74, 1.77 and 1.75, right
         models .929, .940 and .949 at 1.30, 1.37 and 1.42 (20 releases, both halves, 2026-11-28).
         With .25 pure intervals hold .92 at 3.7 for .93 at 3.8 (10 releases, 2026-11-28).
+    limit_minimum : float
+        c beside a minimum. With .15 real intervals at eps = 1 hold .92, and the excess of
+        predictions is 1.20 times 0.2's for 1.27 (10 releases, 2026-11-28).
     doubt : float
         Standard errors by which what a limit cut may exceed what was seen of it; times by which the
         variance that estimates are drawn by exceeds what looks usually leave over. Of limits: at 0
@@ -126,6 +134,7 @@ class Tuning:
     loud: float = 0.15
     limit: float = 0.06
     limit_wide: float = 0.35
+    limit_minimum: float = 0.2
     doubt: float = 2.0
     radius: float = 1.4
     residual: float = 2.5

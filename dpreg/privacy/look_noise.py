@@ -34,6 +34,18 @@ scales are rounded upwards. QED
 the look is eps-DP. *Proof.* Score and contrast: the statement of `dpreg.privacy.mechanisms.floors`
 in 2 d dimensions. The trace: P(v - d) <= exp(|d|/scale) P(v). They compose in sequence. QED
 
+- `minimum_fit`, for pure eps where the inner part of a score is known from a minimum
+  (`dpreg.looks.minimum`): the outer part b alone, with noise of density exp(-|v|/b), and t.
+
+*Statement (minimum).* With shares a_m + a_b + a_t = 1 of eps, a minimum that is (a_m eps)-DP, k
+units and b as long as half a score at most, and
+
+    b >= k 2**40 / (a_b eps) under replace-one, half of that under add-remove,
+
+t as above, all of it is eps-DP. *Proof.* As above, in d dimensions: between neighbours b moves by k
+halves, or by the differences of two (`dpreg.privacy.proofs.outer_l2`). The place where b is taken
+follows from the minimum; it is fixed, given that. They compose in sequence. QED
+
 Nothing here reads a row. A fitted noise is public: everything in it follows from the arguments.
 
 Matrix-Laplace noise: the difference of two Wishart matrices, for moments at pure eps.
@@ -128,7 +140,7 @@ from dpreg.privacy.gaussian import LEAST_SCALE
 from dpreg.privacy.mechanisms.additive import gaussian_noise, laplace_noise, laplace_variance
 from dpreg.privacy.mechanisms.floors import l2_norm_noise, l2_norm_variance
 from dpreg.privacy.mechanisms.wishart import Symmetric, degrees, wishart_noise
-from dpreg.privacy.noise import check_scales
+from dpreg.privacy.noise import SCORED, check_scales, objective_units
 from dpreg.privacy.proofs import CELL_UNITS, Triangle
 from dpreg.privacy.protection import Protection, Stability
 
@@ -352,6 +364,101 @@ def pure_fit(
         protection=protection,
         information_sd=0.0,
         score_sd=math.sqrt(l2_norm_variance(2 * columns, score)) / CELL_UNITS,
+        middle_sd=math.sqrt(laplace_variance(number)) / CELL_UNITS,
+        times=times,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MinimumNoise:
+    """Noise of pure eps fitted to a last look, the inner part of whose score is a minimum's.
+
+    Attributes
+    ----------
+    columns : int
+        d.
+    outer_scale : int
+        In units of 2**-40: b of the noise of the outer part.
+    trace_scale : float
+        In the same units.
+    strength : Fraction
+        The eps of all.
+    shares : (Fraction, Fraction, Fraction)
+        Of it: of the minimum, of the outer part, of the trace.
+    protection : Protection
+    information_sd, score_sd, middle_sd : float
+        Standard deviations in units of one: of a cell of noise in H whose norm is twice the
+        penalty, as that is on one side always; of a cell of the score, of both its parts; of the
+        trace.
+    times : int
+        How many times as large the noise of the outer part is as that of the inner one.
+    """
+
+    columns: int
+    outer_scale: int
+    trace_scale: float
+    strength: Fraction
+    shares: tuple[Fraction, Fraction, Fraction]
+    protection: Protection
+    information_sd: float
+    score_sd: float
+    middle_sd: float
+    times: int
+
+    def draw(self, part: Part) -> tuple[Part, tuple[int, ...], int]:
+        """Use up the parts of the outer part and the trace; return that of the minimum, and noise.
+
+        It is a part of the whole eps: that is divided here.
+        """
+        minimum, *others = part.split(self.shares)
+        for own, name, share in zip(others, PURE, self.shares[1:], strict=True):
+            _use(own, name, self.strength * share, self.protection)
+        return minimum, *self.simulate(part.rng)
+
+    def simulate(self, rng: Generator | None) -> tuple[tuple[int, ...], int]:
+        """Draw the noise of the outer part and of the trace; with a generator **not private**."""
+        outer = l2_norm_noise(self.columns, self.outer_scale, rng=rng)
+        (trace,) = laplace_noise(1, self.trace_scale, rng=rng)
+        return tuple(outer), trace
+
+
+def minimum_fit(
+    columns: int, eps: Fraction, protection: Protection, *, trace: Fraction, times: int
+) -> MinimumNoise:
+    """Fit noise to a last look of a minimum, whose parts are as long as half a score each.
+
+    Parameters
+    ----------
+    columns, eps, protection, trace
+        As for `pure_fit`.
+    times : int
+        How many times as large the noise of the outer part shall be as that of the inner one.
+
+    Raises
+    ------
+    ArgumentError
+        For an eps so small that a scale leaves 2**200.
+    """
+    outer = (1 - trace) / (1 + times / SCORED)
+    shares = 1 - trace - outer, outer, trace
+    assert min(shares) > 0
+    wanted = (
+        proofs.outer_l2(protection) * CELL_UNITS / (outer * eps),
+        proofs.trace_l1(protection) * CELL_UNITS / (trace * eps),
+    )
+    check_scales(*wanted)
+    scale, number = max(math.ceil(wanted[0]), 1), float_above(max(wanted[1], Fraction(1)))
+    sd = math.sqrt(l2_norm_variance(columns, scale)) / CELL_UNITS
+    _, penalty = objective_units(columns, shares[0] * eps, protection)
+    return MinimumNoise(
+        columns=columns,
+        outer_scale=scale,
+        trace_scale=number,
+        strength=Fraction(eps),
+        shares=shares,
+        protection=protection,
+        information_sd=penalty / math.sqrt(columns),
+        score_sd=sd * math.sqrt(1 + times**-2),
         middle_sd=math.sqrt(laplace_variance(number)) / CELL_UNITS,
         times=times,
     )

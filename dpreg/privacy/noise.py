@@ -117,6 +117,8 @@ from dpreg.privacy.proofs import CELL_UNITS
 from dpreg.privacy.protection import AccountError, Protection, Stability, VectorChange
 
 if TYPE_CHECKING:
+    from numpy.random import Generator
+
     from dpreg.privacy.account import Part
 
 _LARGEST: Final = 2**200
@@ -289,6 +291,8 @@ _BENT: Final = Fraction(10, 100)
 """Part of eps for the determinants: the larger, the smaller the penalty."""
 _SOLVED: Final = Fraction(1, 100)
 """And for the tolerance."""
+SCORED: Final = 1 - _BENT - _SOLVED
+"""What is left of eps for b."""
 _QUIET: Final = Fraction(1, 64)
 """V beside what b moves the minimum by at least, as standard deviations."""
 
@@ -337,15 +341,23 @@ class ObjectiveNoise:
         """Draw b, of d places, and return it with the part that `released` draws from."""
         first, second = part.split(self.shares)
         self._use(first, self.shares[0])
-        drawn = l2_norm_noise(self.size, self.scale, rng=first.rng)
-        return [Fraction(2 * cell + 1, 2 * 2**self.bits) for cell in drawn], second
+        return self.simulate(first.rng), second
+
+    def simulate(self, rng: Generator | None) -> list[Fraction]:
+        """Draw b from its law alone; with a generator **not private**."""
+        drawn = l2_norm_noise(self.size, self.scale, rng=rng)
+        return [Fraction(2 * cell + 1, 2 * 2**self.bits) for cell in drawn]
 
     def released(self, found: list[int], part: Part) -> list[Fraction]:
         """Add V to floors of the found minimum, in units of u, and return what is released."""
         if len(found) != self.size:
             raise AccountError("internal error: another number of coefficients than was planned")
         self._use(part, self.shares[1])
-        drawn = l2_norm_noise(self.size, self.spread, rng=part.rng)
+        return self.hidden(found, part.rng)
+
+    def hidden(self, found: list[int], rng: Generator | None) -> list[Fraction]:
+        """Add V from its law alone; with a generator **not private**."""
+        drawn = l2_norm_noise(self.size, self.spread, rng=rng)
         return [Fraction(a + b, 2**self.places) for a, b in zip(found, drawn, strict=True)]
 
     def _use(self, part: Part, share: Fraction) -> None:
@@ -390,7 +402,7 @@ def objective_noise(
     curve = Fraction(bend) * Fraction(reach_squared) * wide
     x = eps * _BENT / k
     penalty = curve / (x + x * x / 2)
-    wanted = k * protection.changes * Fraction(slope) * wide * reach / (eps * (1 - _BENT - _SOLVED))
+    wanted = k * protection.changes * Fraction(slope) * wide * reach / (eps * SCORED)
     tolerance = _QUIET * eps * _SOLVED * penalty * wanted / (2 * (rows * curve + penalty))
     root = math.isqrt(size) + 1
     bits = _finer(tolerance / (4 * root))
@@ -405,9 +417,7 @@ def objective_noise(
 def objective_units(size: int, eps: Fraction, protection: Protection) -> tuple[float, float]:
     """Return the standard deviation of a cell of b at G R = 1, and D at c = 1: what to expect."""
     x = float(eps) * float(_BENT) / protection.contributions
-    scale = (
-        protection.contributions * protection.changes / (float(eps) * float(1 - _BENT - _SOLVED))
-    )
+    scale = protection.contributions * protection.changes / (float(eps) * float(SCORED))
     return scale * math.sqrt(size + 1), 1 / (x + x * x / 2)
 
 

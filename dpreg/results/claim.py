@@ -266,7 +266,7 @@ class ReleasedLook(Settled):
 
     Parameters
     ----------
-    kind : {"box", "locating", "fitting"}
+    kind : {"box", "locating", "fitting", "minimum"}
     mechanism : {"gaussian", "matrix-laplace"}
     share : Fraction
         Of what the looks cost together: of mu^2 for Gaussian noise, else of eps.

@@ -33,7 +33,12 @@ if TYPE_CHECKING:
 _MANY_TERMS: Final = 40
 """A table of terms longer than this gathers those that no draw holds in a paragraph."""
 _BAR: Final = 24
-_KINDS: Final = {"box": "on the unit scale", "locating": "to locate", "fitting": "to fit"}
+_KINDS: Final = {
+    "box": "on the unit scale",
+    "locating": "to locate",
+    "fitting": "to fit",
+    "minimum": "to fit, by a minimum",
+}
 
 
 def named(label: object) -> str:

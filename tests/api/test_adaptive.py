@@ -118,7 +118,7 @@ def test_one_line_is_charged_and_all_of_it_is_spent(delta, steps):
     assert (line.eps, float(line.delta)) == (1, float(delta))
     assert ledger.entries[0].budget.eps == 1
     assert sum(look.share for look in ours.releases) == 1
-    assert ours.passes == len(ours.releases)
+    assert ours.passes == len(ours.releases) + (not delta)  # a minimum's rows are read twice
 
 
 @pytest.mark.parametrize("delta", [0, 1e-6])
@@ -126,7 +126,7 @@ def test_every_look_is_kept(delta, tmp_path):
     ours = ols(delta=delta, unsafe_seed=1)
     kinds = [look.kind for look in ours.releases]
     assert kinds[0] == "box"
-    assert kinds[-1] == "fitting"
+    assert kinds[-1] == ("fitting" if delta else "minimum")
     assert set(kinds[1:-1]) == {"fitting" if delta else "locating"}
     assert all(isinstance(look, ReleasedLook) for look in ours.releases)
     last = ours.releases[-1]

@@ -111,7 +111,7 @@ def test_a_saved_result_is_the_same_number_for_number(tmp_path):
     one, two = fit.releases[-1], again.releases[-1]
     assert isinstance(two, ReleasedLook)
     assert (one.information == two.information).all()
-    assert (two.share, two.kind, two.limits) == (one.share, "fitting", one.limits)
+    assert (two.share, two.kind, two.limits) == (one.share, "minimum", one.limits)
 
 
 @pytest.mark.parametrize("delta", [0, "1e-6"])
@@ -193,11 +193,11 @@ def test_the_old_name_of_the_method_is_told_the_new_one():
 def test_a_stream_serves_for_all_looks_unless_it_may_not_be_held():
     rows = pa.Table.from_pandas(table())
     fit = adaptive(data=rows.to_reader())
-    assert (fit.method, fit.passes) == ("adaptive", 4)
+    assert (fit.method, fit.passes) == ("adaptive", 5)
     fit = adaptive(data=as_source(rows.to_reader(), hold=False))
     assert (fit.method, fit.passes) == ("gram", 1)
     assert "can be read once, and may not be held" in fit.notes[0]
-    with pytest.raises(DataError, match="4 times"):
+    with pytest.raises(DataError, match="5 times"):
         adaptive(data=as_source(rows.to_reader(), hold=False), method="adaptive")
 
 
@@ -205,7 +205,7 @@ def test_missing_rows_contributions_and_passes():
     data = table()
     data.loc[::5, "x"] = np.nan
     fit = adaptive(data=data, eps=50, contributions=3, unsafe_seed=1)
-    assert (fit.method, fit.passes, fit.nobs) == ("adaptive", 4, 4000)
+    assert (fit.method, fit.passes, fit.nobs) == ("adaptive", 5, 4000)
     assert fit.complete_rows == pytest.approx(3200, abs=60)
 
 

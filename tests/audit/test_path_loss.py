@@ -2,8 +2,7 @@
 
 Rows that differ lie at, inside and outside the bounds, or are missing; where persons are named,
 one person's rows are replaced by others of another number, or taken away. A search climbs: rows are
-changed as long as the loss grows. `objective` draws for a minimum, not for a sum, and has tests of
-its own (`tests/privacy/test_objective.py`).
+changed as long as the loss grows. Of a minimum it is the density that changes, at the same release.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from oracles import replay
-from oracles.path_loss import eps_of, loss
+from oracles.path_loss import Minimum, eps_of, listen_to_minima, loss
 
 import dpreg
 from dpreg.errors import DpregWarning
@@ -211,11 +210,18 @@ def _moved(rng: np.random.Generator, pair: Neighbours) -> Neighbours:
     return replace(pair, **{name: rows})
 
 
-def _whole(tape: replay.Tape, call: str, unit: Mapping[str, Any], pair: Neighbours) -> float:
+def _whole(
+    tape: replay.Tape,
+    minima: list[Minimum],
+    call: str,
+    unit: Mapping[str, Any],
+    pair: Neighbours,
+) -> float:
     """What neighbours lose, as a share of the claimed eps."""
     made, options = CALLS[call]
     told = {"eps": 30, "schema": SCHEMA, "progress": False, **options, **unit}
     sums = []
+    minima.clear()
     for place, table in enumerate(pair.tables()):
         tape.start(replaying=place > 0)
         if not place:
@@ -226,6 +232,8 @@ def _whole(tape: replay.Tape, call: str, unit: Mapping[str, Any], pair: Neighbou
         sums.append(tape.sums)
     assert tape.place == len(tape.released) > 0, "less is released than of the neighbour"
     pure, squared = loss(*sums)
+    half = len(minima) // 2
+    pure += sum(one.loss(other) for one, other in zip(minima[:half], minima[half:], strict=True))
     return (pure + eps_of(squared, float(told.get("delta", 0)))) / float(told["eps"])
 
 
@@ -235,12 +243,12 @@ def _worst(call: str, unit: str, patch: pytest.MonkeyPatch, tries: int, climbs: 
         replay.listen(patch, ()),
         np.random.default_rng(zlib.crc32(f"{call}{unit}".encode())),
     )
-    highest = 0.0
+    minima, highest = listen_to_minima(patch, tape), 0.0
     for _ in range(tries):
         pair, height = _drawn(rng, UNITS[unit]), -1.0
         for _ in range(climbs):
             tried = pair if height < 0 else _moved(rng, pair)
-            found = _whole(tape, call, UNITS[unit], tried)
+            found = _whole(tape, minima, call, UNITS[unit], tried)
             if found > height:
                 pair, height = tried, found
         highest = max(highest, height)

@@ -19,10 +19,10 @@ from dpreg.api import context
 from dpreg.estimation import blocks as aggregate
 from dpreg.estimation import gram, histogram, perturbed, sums
 from dpreg.estimation import histogram as quantile_choice
-from dpreg.estimation import objective as held
 from dpreg.estimation import sums as coding
 from dpreg.formula import bounds
 from dpreg.looks import loop, plan, table
+from dpreg.looks import minimum as held
 from dpreg.privacy import account, look_noise, ranks
 from dpreg.privacy import noise as scale_noise
 from dpreg.privacy import noise as vector_noise

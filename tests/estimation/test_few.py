@@ -54,7 +54,7 @@ def fitted(data, account, design=DESIGN, groups=GROUPS, seen=None):
     def hold(*told):
         held = hold_located(*told)
         if seen is not None:
-            seen.append(held)
+            seen.append((held, told[2]))
         return held
 
     with pytest.MonkeyPatch.context() as patch:
@@ -123,8 +123,9 @@ def test_with_little_noise_it_is_the_two_minima_and_least_squares(neighbors):
     expected, omega = reference(data)
     assert found[0] == pytest.approx(expected, abs=2e-4)
     assert found[1] == pytest.approx(len(data) - 1, abs=0.01)
-    assert seen[1].location.tau / seen[0].location.tau == pytest.approx(omega, rel=1e-3)
-    assert seen[0].limit == pytest.approx(0.7 * seen[0].location.radius)
+    (first, around), (_, second) = seen
+    assert second.tau / around.tau == pytest.approx(omega, rel=1e-3)
+    assert first.limit == pytest.approx(0.7 * first.radius)
 
 
 def test_cuts_widen_with_the_rows_and_the_budget():
@@ -143,7 +144,7 @@ def test_a_row_gives_to_the_spread_what_it_alone_decides(monkeypatch):
     seen, sums = [], []
     fitted(frame(400), account_of(4, seed=1), seen=seen)
     monkeypatch.setattr(SumsNoise, "released", lambda _, exact, part: sums.append(exact[0]) or [1])
-    held, moved = seen[0], np.array([0.3, -2.0, 5.0, 0.4, -0.7])
+    (held, _), moved = seen[0], np.array([0.3, -2.0, 5.0, 0.4, -0.7])
     part = account_of(1).line("spread", "discrete laplace", Budget(1))
 
     def spread(rows):

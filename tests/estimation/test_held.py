@@ -15,15 +15,10 @@ from flint import arb, ctx
 from scipy.optimize import minimize
 
 from dpreg.api.looks import can_hold
-from dpreg.estimation import objective
-from dpreg.estimation.objective import (
-    Location,
-    Objective,
-    hold_located,
-    released_minimum,
-    weighted,
-)
+from dpreg.estimation.objective import Location, hold_located, weighted
 from dpreg.formula.design import build_design
+from dpreg.looks import minimum
+from dpreg.looks.minimum import Objective, released_minimum
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.noise import OBJECTIVE, objective_noise
@@ -166,35 +161,35 @@ def _objective(n=700, d=4, seed=2, scale=1.0):
     x = np.column_stack([np.ones(n), rng.standard_normal((n, d - 1))]) * scale
     y = rng.standard_normal(n) * 2
     b = [Fraction(round(cell * 2**30), 2**30) for cell in 5 * rng.standard_normal(d)]
-    return Objective(x, y, rng.uniform(0.1, 1, n), AT, LIMIT, Fraction(7, 3), b)
+    return Objective(x, y, rng.uniform(0.1, 1, n), AT.radius, LIMIT, Fraction(7, 3), b)
 
 
 @pytest.mark.parametrize("n", [0, 1, 63, 64, 700])
 @pytest.mark.parametrize("scale", [1.0, 1e6])
 def test_what_floats_tell_of_a_gradient_is_never_too_little(n, scale):
     at = _objective(n, scale=scale)
-    found = objective._searched(at, 1e-300)
+    found = minimum._searched(at, 1e-300)
     rng = np.random.default_rng(4)
     for t in (found, *(found + 10.0**-p * rng.standard_normal(4) / scale for p in (15, 9, 1))):
         with ctx.workprec(300):
-            true = objective._length(at.ball([arb(float(cell)) for cell in t]))
+            true = minimum._length(at.ball([arb(float(cell)) for cell in t]))
             assert bool(true <= arb(at.near(t)))
     assert at.near(found) <= 1e-9 * scale * max(n, 10)
 
 
 def test_ball_arithmetic_decides_where_floats_cannot(monkeypatch):
     at = _objective()
-    near = objective.minimum(at, Fraction(1, 10**6), Fraction(0), 80)
+    near = minimum.minimum(at, Fraction(1, 10**6), Fraction(0), 80)
     asked, honest = [], Objective.ball
     monkeypatch.setattr(Objective, "ball", lambda self, t: asked.append(t) or honest(self, t))
-    assert objective.minimum(at, Fraction(1, 10**6), Fraction(0), 80) == near
+    assert minimum.minimum(at, Fraction(1, 10**6), Fraction(0), 80) == near
     assert not asked
-    nearer = objective.minimum(at, Fraction(1, 10**24), Fraction(0), 80)
+    nearer = minimum.minimum(at, Fraction(1, 10**24), Fraction(0), 80)
     assert asked
     assert np.abs([(a - b) / 2.0**80 for a, b in zip(near, nearer, strict=True)]).max() < 1e-9
-    found = objective.minimum(at, Fraction(1, 10**24), Fraction(0), 160)
+    found = minimum.minimum(at, Fraction(1, 10**24), Fraction(0), 160)
     with ctx.workprec(600):
-        left = objective._length(honest(at, [arb(cell) * arb((1, -160)) for cell in found]))
+        left = minimum._length(honest(at, [arb(cell) * arb((1, -160)) for cell in found]))
         assert bool(left <= 1.01e-24)
 
 

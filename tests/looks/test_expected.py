@@ -46,7 +46,7 @@ def stored(table):
 
 def planned(delta, person=None):
     who = Protection("replace-one", 1, person)
-    return plan_looks(3, Budget(Fraction(1), Fraction(delta)), who)
+    return plan_looks(3, Budget(Fraction(1), Fraction(delta)), who, holds=True)
 
 
 @pytest.mark.parametrize("person", [None, "id"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -43,12 +44,18 @@ class Listening:
         self.asked.append(("last" if last else "fitting", share, limits, told))
         return self.table.fitting(point, family, limits, share, noise, last=last, **more)
 
+    def minimum(self, point, family, limits, share, noise, count, *, before, places=None):
+        self.asked.append(("minimum", share, limits, (point, noise, before, count, places)))
+        return self.table.minimum(
+            point, family, limits, share, noise, count, before=before, places=places
+        )
+
     def locating(self, point, family, limits, share, signal):
         self.asked.append(("locating", share, limits, (point, None, signal)))
         return self.table.locating(point, family, limits, share, signal)
 
 
-def rows_of(n, delta, name="linear", seed=0, *, eps=1, who=WHO):
+def rows_of(n, delta, name="linear", seed=0, *, eps=1, who=WHO, holds=False):
     rng = np.random.default_rng(seed)
     kind, p = KINDS[name], 3
     z = np.column_stack([np.ones(n), np.clip(rng.normal(size=(n, p)) * 0.3, -1, 1), np.zeros(n)])
@@ -57,7 +64,8 @@ def rows_of(n, delta, name="linear", seed=0, *, eps=1, who=WHO):
         z[:, -1] = np.clip(eta + rng.normal(size=n) * 0.1, -1, 1)
     else:
         z[:, -1] = 2 * rng.binomial(1, 1 / (1 + np.exp(-4 * eta))) - 1
-    return Listening(table_of(z, kind, plan_of(who, delta, p, eps=eps), p)), kind.family
+    plan = replace(plan_of(who, delta, p, eps=eps), holds=holds)
+    return Listening(table_of(z, kind, plan, p)), kind.family
 
 
 def checked(rows, seen):
@@ -149,6 +157,55 @@ def test_pure_looks_locate_and_carry_their_information(name, monkeypatch):
         farthest(point, family, rows.described), limit=TUNING.limit_wide,
     )  # fmt: skip
     assert rows.asked[-1][1] == 1 - rows.plan.shares()[0] - sum(rows.plan.shares()[1:], Fraction(0))
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_the_last_pure_look_takes_a_minimum_of_rows_at_hand(held, monkeypatch):
+    both = []
+    monkeypatch.setattr(loop, "combined", lambda *of: both.append(combined(*of)) or both[0])
+    rows, family = rows_of(20_000, "0", holds=True, eps=4)
+    plan = rows.plan
+    if not held:
+        monkeypatch.setattr(loop, "_MOST_CELLS", 70_000)
+    seen = look(rows, family)
+    _, share, limits, (point, noise, before, *more) = rows.asked[-1]
+    assert [one for one, *_ in rows.asked] == [
+        "box", "locating", "locating", "minimum" if held else "last",
+    ]  # fmt: skip
+    early = Fraction(round(1000 * TUNING.choosing_pure[-1]), 1000)
+    assert plan.shares() == (early,) * 3
+    assert share == 1 - 3 * early
+    assert noise == (plan.minimum_noise(share) if held else plan.fit_noise(share, last=True))
+    assert before is both[0]
+    assert seen.releases[-1].minimum == held
+    assert limits == fit_limits(
+        seen.rows, point.size, point.dispersion, noise.information_sd, noise.score_sd, 1,
+        farthest(point, family, rows.described),
+        limit=TUNING.limit_minimum if held else TUNING.limit_wide,
+    )  # fmt: skip
+    if held:
+        assert more == [seen.rows, None]
+        cuts = limits[1] < farthest(seen.releases[-1].point, family, rows.described)[1]
+        assert seen.releases[-1].cuts == cuts
+
+
+@pytest.mark.parametrize(
+    ("delta", "who"), [("1e-6", WHO), ("0", Protection("replace-one", 2, "who"))]
+)
+def test_persons_and_gaussian_looks_take_no_minimum(delta, who, monkeypatch):
+    tagged(monkeypatch)
+    rows, family = rows_of(2_000, delta, who=who, holds=True)
+    seen = look(rows, family)
+    assert rows.asked[-1][0] == "last"
+    assert not any(one.minimum for one in seen.releases)
+    assert rows.plan.passes == rows.plan.most == 4 + rows.plan.gaussian
+
+
+def test_a_minimum_reads_the_rows_twice():
+    plan = replace(plan_of(WHO, "0", 3), holds=True)
+    assert plan.passes == plan.most + 1 == 5
+    assert replace(plan, chooses=True).passes == 4
+    assert replace(plan, chooses=True, later=Fraction(1, 10)).passes == 6
 
 
 @pytest.mark.parametrize("delta", ["0", "1e-6"])

@@ -10,12 +10,17 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from oracles.replay import Law
+import pytest
+from oracles.replay import Law, Tape
 from scipy.optimize import brentq
 from scipy.stats import norm
+
+from dpreg.looks import minimum
+from dpreg.privacy.noise import ObjectiveNoise
 
 Sums = list[tuple[Law, Any]]
 
@@ -83,4 +88,47 @@ def eps_of(squared: float, delta: float) -> float:
     return float(brentq(open_at, 0.0, most, xtol=1e-12))
 
 
-__all__ = ["eps_of", "loss"]
+def listen_to_minima(patch: pytest.MonkeyPatch, tape: Tape) -> list[Minimum]:
+    """Note each minimum that is searched for; what hides where the search stopped is no sum."""
+    found: list[Minimum] = []
+    searched, released = minimum.minimum, ObjectiveNoise.released
+
+    def search(made: Any, tolerance: Any, slack: Any, places: int) -> Any:
+        found.append(Minimum(made))
+        return searched(made, tolerance, slack, places)
+
+    def release(noise: ObjectiveNoise, floors: list[int], part: Any) -> Any:
+        before = len(tape.sums)
+        told = released(noise, floors, part)
+        del tape.sums[before:]
+        found[-1].told = noise, np.array([float(cell) for cell in told])
+        return told
+
+    patch.setattr(minimum, "minimum", search)
+    patch.setattr(ObjectiveNoise, "released", release)
+    return found
+
+
+@dataclass
+class Minimum:
+    """An objective, its noise, and the minimum that was released."""
+
+    made: Any
+    told: tuple[ObjectiveNoise, np.ndarray] | None = None
+
+    def loss(self, other: Minimum) -> float:
+        """Of the density at the same minimum, by the change of variables, and of the search."""
+        assert self.told
+        assert other.told
+        noise, t = self.told
+        assert (other.told[0], *other.told[1]) == (noise, *t)
+        pulls, bends = [], []
+        for one in (self.made, other.made):
+            bare = replace(one, noise=[0] * len(t))
+            pulls.append(float(np.linalg.norm(bare.gradient(t))) * 2**noise.bits / noise.scale)
+            bends.append(float(np.linalg.slogdet(bare.curvature(t))[1]))
+        spent = float(noise.eps * noise.shares[1])
+        return abs(pulls[0] - pulls[1]) + abs(bends[0] - bends[1]) + spent
+
+
+__all__ = ["Minimum", "eps_of", "listen_to_minima", "loss"]

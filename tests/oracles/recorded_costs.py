@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from oracles.recorded_fits import fits
+from oracles.recorded_fits import fits, minimum
 from oracles.recorded_looks import wishart
 from oracles.recorded_steps import Asked, Cost
 from oracles.recording import (
@@ -89,7 +89,7 @@ def selection(tape: Tape, asked: Asked, result: Any) -> list[Cost]:
         found.insert(0, _pure("number of rows", [next(draws)], [k]))
     if result.method == "adaptive":
         later = () if result.regression is None else result.regression.releases
-        found.append(_looks(draws, asked, result, later))
+        found.append(_looks(tape, draws, asked, result, later))
         assert next(draws, None) is None, "something was drawn that no step accounts for"
         return found
     rho = Fraction(result.radius) / Fraction(result.clip)
@@ -127,7 +127,7 @@ def regression(tape: Tape, asked: Asked, result: Any) -> list[Cost]:
     found = bounds(draws, asked, names)
     size = len(result.params)
     if result.method == "adaptive":
-        found.append(_looks(draws, asked, result))
+        found.append(_looks(tape, draws, asked, result))
     elif result.method == "objective":
         found += _few(tape, draws, asked, result)
     elif asked.options["method"] == "gram":
@@ -138,19 +138,26 @@ def regression(tape: Tape, asked: Asked, result: Any) -> list[Cost]:
     return found
 
 
-def _looks(draws: Iterator[Draw], asked: Asked, result: Any, later: tuple[Any, ...] = ()) -> Cost:
+def _looks(
+    tape: Tape,
+    draws: Iterator[Draw],
+    asked: Asked,
+    result: Any,
+    later: tuple[Any, ...] = (),
+) -> Cost:
     """The one line of all looks, by its name in the table."""
     (step,) = [spend.step for spend in result.claim.spends if spend.step.startswith("looks 1-")]
     assert len(result.releases) + len(later) <= int(step.removeprefix("looks 1-"))
-    curved = hasattr(result, "family")
-    return replace(fits(draws, asked, result.releases, later, curved=curved), step=step)
+    curved, minima = hasattr(result, "family"), tuple(tape.notes.get("minimum", ()))
+    found = fits(draws, asked, result.releases, later, curved=curved, minima=minima)
+    return replace(found, step=step)
 
 
 def family(tape: Tape, asked: Asked, result: Any) -> list[Cost]:
     draws = iter(tape.draws)
     names = [s.step.removeprefix("bounds of ") for s in result.claim.spends if "bounds" in s.step]
     found = bounds(draws, asked, names)
-    found.append(_looks(draws, asked, result))
+    found.append(_looks(tape, draws, asked, result))
     assert next(draws, None) is None
     return found
 
@@ -165,30 +172,9 @@ def _few(tape: Tape, draws: Iterator[Draw], asked: Asked, result: Any) -> list[C
     if "middle of the columns" in lines:
         found.append(_pure("middle of the columns", [next(draws)], [asked.rows * p * k * 2.0**40]))
     first, second = tape.notes["minimum"]
-    found.append(replace(_minimum(draws, asked, *first), step="first coefficients"))
+    found.append(replace(minimum(draws, asked, *first), step="first coefficients"))
     found.append(_pure("spread of residuals", [next(draws)], [k * 2.0**20]))
-    return [*found, _minimum(draws, asked, *second)]
-
-
-def _minimum(
-    draws: Iterator[Draw], asked: Asked, made: Any, tolerance: Fraction, places: int
-) -> Cost:
-    """The draw of b, the determinants, and where the search stopped."""
-    drawn, spread = next(draws), next(draws)
-    d, penalty = len(made.noise), float(made.penalty)
-    unit = 2 / max(cell.denominator for cell in made.noise)
-    # Residuals cut to [-1, 1], with weights: all rows have gradients of one length.
-    lengths, square = np.linalg.norm(made.x, axis=1), made.location.radius**2
-    pull, bent = float((made.weights * lengths).max()), square
-    assert (made.weights * lengths**2).max() <= square * (1 + 1e-9)
-    reach = asked.rows * asked.k * pull
-    apart = 2 * float(tolerance) / penalty * 2**places + math.sqrt(d)
-    losses = (
-        reach / (drawn.scale * unit),
-        asked.k * math.log1p(bent / penalty),
-        apart / spread.scale,
-    )
-    return Cost("coefficients", (drawn, spread), losses)
+    return [*found, minimum(draws, asked, *second)]
 
 
 def _vector(step: str, draws: list[Draw], changes: np.ndarray, k: int) -> Cost:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,12 @@ def fits(
     later: tuple[Any, ...] = (),
     *,
     curved: bool = False,
+    minima: tuple[Any, ...] = (),
 ) -> Cost:
     """One line: a look at the box, and as many others as were made, `later` at chosen columns.
 
-    Those draw information of their own where the link is `curved`.
+    Those draw information of their own where the link is `curved`. `minima` are what the search
+    of a last look's was given.
     """
     persons = "person" in asked.options
     unit = Asked(asked.relation, 1 if persons else asked.k, asked.options)
@@ -64,6 +67,15 @@ def fits(
             assert [draw.size for draw in own] == sizes
             assert {draw.mechanism for draw in own} == {"gaussian"}
             total += _fitting(own, unit, matrix=matrix, informed=informed)
+        elif kind == "minimum":
+            own = outer, trace = [next(draws) for _ in range(2)]
+            assert (outer.mechanism, outer.size) == ("l2-norm", d)
+            assert (trace.mechanism, trace.size) == ("laplace", 1)
+            # An outer part is half as long as a score.
+            losses += [unit.k * unit.rows / 2 / outer.scale / UNIT, unit.k / trace.scale / UNIT]
+            ((made, tolerance, places),) = minima
+            least = minimum(draws, unit, made, tolerance, places)
+            own, losses = [*own, *least.draws], [*losses, *least.losses]
         else:
             own = score, trace = [next(draws) for _ in range(2)]
             assert (score.mechanism, score.size) == ("l2-norm", 2 * d)
@@ -75,6 +87,27 @@ def fits(
     if gaussian:
         return Cost("looks", tuple(drawn), mu=unit.k * math.sqrt(total))
     return Cost("looks", tuple(drawn), tuple(losses))
+
+
+def minimum(
+    draws: Iterator[Draw], asked: Asked, made: Any, tolerance: Fraction, places: int
+) -> Cost:
+    """The draw of b, the determinants, and where the search stopped."""
+    drawn, spread = next(draws), next(draws)
+    d, penalty = len(made.noise), float(made.penalty)
+    unit = 2 / max(cell.denominator for cell in made.noise)
+    # Residuals cut to [-1, 1], with weights: all rows have gradients of one length.
+    lengths, square = np.linalg.norm(made.x, axis=1), made.radius**2
+    pull, bent = float((made.weights * lengths).max()), square
+    assert (made.weights * lengths**2).max() <= square * (1 + 1e-9)
+    reach = asked.rows * asked.k * pull
+    apart = 2 * float(tolerance) / penalty * 2**places + math.sqrt(d)
+    losses = (
+        reach / (drawn.scale * unit),
+        asked.k * math.log1p(bent / penalty),
+        apart / spread.scale,
+    )
+    return Cost("coefficients", (drawn, spread), losses)
 
 
 def _fitting(own: list[Draw], unit: Asked, *, matrix: bool, informed: bool) -> float:

@@ -21,7 +21,7 @@ from scipy.stats import binom, norm
 
 from dpreg import moments
 from dpreg.estimation import gram, perturbed, sums
-from dpreg.estimation import objective as held
+from dpreg.looks import minimum as held
 from dpreg.privacy import ranks, seeded
 from dpreg.privacy.mechanisms import additive, choice, wishart
 from dpreg.privacy.mechanisms import floors as l2_norm

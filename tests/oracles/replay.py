@@ -52,6 +52,7 @@ from dpreg.looks import law, locate, loop, plan, rows, table
 from dpreg.looks import law as estimates_of_looks
 from dpreg.looks import locate as limits
 from dpreg.looks import loop as chosen
+from dpreg.looks import minimum as least
 from dpreg.privacy import gaussian, ranks, seeded
 from dpreg.privacy import noise as objective
 from dpreg.privacy import noise as scale_noise
@@ -125,9 +126,12 @@ def _summed(told: Mapping[str, Any], found: Any) -> Pairs:
 
 WATCHED = (
     Watched(table, "_noisy", ("exact",), _cells),
-    *(Watched(table.Table, name, ("self",)) for name in ("box", "fitting", "locating")),
+    *(Watched(table.Table, name, ("self",)) for name in ("box", "fitting", "locating", "minimum")),
     Watched(rows.Rows, "__init__", ("self",), hidden=True),
-    *(Watched(plan.LookPlan, name) for name in ("fit_noise", "locating_noise", "box_noise")),
+    *(
+        Watched(plan.LookPlan, name)
+        for name in ("fit_noise", "minimum_noise", "locating_noise", "box_noise")
+    ),
     Watched(limits, "fit_limits"),
     Watched(limits, "locating_limits"),
     Watched(locate, "from_box"),
@@ -175,7 +179,7 @@ WATCHED = (
     *(Watched(scale_noise, name) for name in ("scales_noise", "means_noise", "part_noise")),
     Watched(scale_noise.SumsNoise, "released", ("exact",), _summed),
     Watched(few, "scales_of", ("moments", "opened")),
-    Watched(few, "released_minimum", ("held",)),
+    Watched(least, "released_minimum", ("held",)),
     *(Watched(few, name) for name in ("_cut", "_around")),
     Watched(few.Location, "carried"),
     Watched(few, "_spread", ("held",)),

@@ -88,7 +88,7 @@ test_that("an adaptive fit has marks, robust errors and a line for each look", {
   fit <- ask()
   expect_identical(unname(fit$marks), rep("above noise", 3))
   expect_identical(c(fit$cov_type, ask(person = "who")$cov_type), c("HC", "cluster"))
-  expect_identical(fit$looks$rows, c("box", "locating", "locating", "fitting"))
+  expect_identical(fit$looks$rows, c("box", "locating", "locating", "minimum"))
   expect_output(print(summary(fit, full = TRUE)), "Errors are robust: intervals hold")
   expect_identical(tidy(fit)$mark, unname(fit$marks))
   fit$vcov["b", ] <- fit$vcov[, "b"] <- fit$privacy_vcov["b", ] <- fit$privacy_vcov[, "b"] <- NaN
