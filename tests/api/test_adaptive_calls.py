@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -199,6 +200,12 @@ def test_a_stream_serves_for_all_looks_unless_it_may_not_be_held():
     assert "can be read once, and may not be held" in fit.notes[0]
     with pytest.raises(DataError, match="5 times"):
         adaptive(data=as_source(rows.to_reader(), hold=False), method="adaptive")
+
+
+def test_rows_that_others_read_are_not_held_for_a_minimum():
+    fit = adaptive(data=dd.from_pandas(table(), npartitions=2))
+    assert ([look.kind for look in fit.releases][-1], fit.passes) == ("fitting", 4)
+    assert adaptive().releases[-1].kind == "minimum"
 
 
 def test_missing_rows_contributions_and_passes():

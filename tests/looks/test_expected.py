@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -94,6 +95,31 @@ def test_errors_are_those_that_calls_report(delta, n):
     assert ratio == pytest.approx(1, abs=0.2)
     again = looked(0).releases[-1]
     np.testing.assert_array_equal(again.score, seen[0].releases[-1].score)
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_minimum_is_that_of_a_table_of_the_rows_that_are_stood_for(times):
+    z, plan = stored(rows(500)), planned("0")
+    made = Expected(plan, DESCRIBED, z, 500 * times, np.random.default_rng(0))
+    account = Account(plan.protection, plan.cost, np.random.default_rng(0))
+    table = pd.DataFrame(np.tile(rows(500).to_numpy(), (times, 1)), columns=[*NAMES, "y"])
+    design = build_design(FORMULA, Schema.from_any(SCHEMA))
+    reader = Reader(as_source(table), False)
+    reader.settle(design.types)
+    own = Table(reader, design, DESCRIBED, plan.open(account))
+    account.charge(None, "a test")
+    place, _ = place_of(
+        from_box(made.box(), Linear(), DESCRIBED)[0], Linear(), information=6.0, score=0.5
+    )
+    share = Fraction(1)
+    told = []
+    for one in (replace(made, rng=np.random.default_rng(5)), own):
+        if one is own:
+            account.rng = np.random.default_rng(5)
+        told.append(one._minimum(place, plan.minimum_noise(share), share, 500.0 * times))
+    (t, penalty, *noise), (theirs, other, *drawn) = told
+    np.testing.assert_allclose(t, theirs, rtol=1e-9, atol=1e-12)
+    assert (penalty, noise) == (other, drawn)
 
 
 def test_a_person_counts_as_little_in_a_score_as_in_the_information_carried_to_it(monkeypatch):
