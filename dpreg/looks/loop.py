@@ -213,7 +213,8 @@ def _fitting(
     settled = plan.gaussian and places is None  # by several looks before the last
     noise: FitNoise | MinimumNoise
     if last and plan.minimum and count * point.size <= _MOST_CELLS:
-        noise, c = plan.minimum_noise(share), TUNING.limit_minimum
+        noise = plan.minimum_noise(share)
+        c = TUNING.limit_minimum if places is None else TUNING.limit_wide
     else:
         noise = plan.fit_noise(share, count, last=last, carried=before is not None)
         c = TUNING.limit if settled else TUNING.limit_wide
