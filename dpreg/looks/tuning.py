@@ -82,8 +82,8 @@ class Tuning:
         models .929, .940 and .949 at 1.30, 1.37 and 1.42 (20 releases, both halves, 2026-11-28).
         With .25 pure intervals hold .92 at 3.7 for .93 at 3.8 (10 releases, 2026-11-28).
     limit_minimum : float
-        c beside a minimum, but of looks at chosen columns. With .15 real intervals at eps = 1 hold .92, and the excess of
-        predictions is 1.20 times 0.2's for 1.27 (10 releases, 2026-11-28).
+        c beside a minimum, but of looks at chosen columns. With .15 real intervals at eps = 1 hold
+        .92, and the excess of predictions is 1.20 times 0.2's for 1.27 (10 releases, 2026-11-28).
     doubt : float
         Standard errors by which what a limit cut may exceed what was seen of it; times by which the
         variance that estimates are drawn by exceeds what looks usually leave over. Of limits: at 0
