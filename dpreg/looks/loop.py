@@ -47,9 +47,6 @@ from dpreg.looks.records import Box, Described, Release
 from dpreg.looks.tuning import TUNING
 from dpreg.privacy.look_noise import FitNoise, MinimumNoise
 
-_MOST_CELLS: Final = 1 << 22  # work
-"""Of the rows that a minimum is taken of: they are held, and gone through some ten times."""
-
 
 class RowsOfLooks(Protocol):
     """What looks are taken of: a table, or rows that are assumed."""
@@ -142,7 +139,7 @@ def look(rows: RowsOfLooks, family: Family) -> Seen:
     point, family, count = from_box(box, family, rows.described)
     releases: list[Release] = []
     curved = math.isfinite(family.limits[0])
-    shares = plan.shares(curved=curved)
+    shares = plan.shares(curved=curved, held=plan.held(count))
     fitting = plan.gaussian and not plan.locating
     if fitting:
         shares = shares[0], *[plan.early(shares[1], count)] * len(shares[1:])
@@ -212,7 +209,7 @@ def _fitting(
     plan = rows.plan
     settled = plan.gaussian and places is None  # by several looks before the last
     noise: FitNoise | MinimumNoise
-    if last and plan.minimum and count * point.size <= _MOST_CELLS:
+    if last and plan.held(count):
         noise = plan.minimum_noise(share)
         c = TUNING.limit_minimum if places is None else TUNING.limit_wide
     else:

@@ -93,6 +93,8 @@ NOISES: Final = ("gaussian", "matrix-laplace")
 MOST_PASSES: Final = 2 + max(TUNING.looks, TUNING.looks_pure)
 """The most passes that looks make."""
 
+_MOST_CELLS: Final = 1 << 22  # work
+"""Of the rows that a minimum is taken of: they are held, and gone through some ten times."""
 _BOX_SIGNAL: Final = 0.25
 """|theta|^2 that a first look expects: the columns explain a quarter of the response's
 box (`python -m benchmarks.holds --half tuning`, 2026-11)."""
@@ -149,10 +151,11 @@ class LookPlan:
         """
         return self.protection.contributions if self.persons else 1
 
-    def shares(self, *, curved: bool = True) -> tuple[Fraction, ...]:
+    def shares(self, *, curved: bool = True, held: bool = True) -> tuple[Fraction, ...]:
         """Return the shares of the looks before the last, the first one's in front.
 
-        One of them is made in between where terms are chosen and the link is the identity.
+        One of them is made in between where terms are chosen and the link is the identity. Those
+        after the first are larger where rows turn out to be too many to be `held` for a minimum.
         """
         if self.gaussian:
             first, more = TUNING.early, (TUNING.early,) * TUNING.looks
@@ -160,7 +163,7 @@ class LookPlan:
         else:
             choosing = TUNING.choosing_pure
             first = choosing[-1] if self.chooses or self.minimum else TUNING.early_pure
-            more = (first,) * TUNING.looks_pure
+            more = (first if self.minimum and held else TUNING.early_pure,) * TUNING.looks_pure
         if self.locating:
             more = choosing if curved else choosing[:1]
         return tuple(_share(one) * (1 - self.later) for one in (first, *more))
@@ -212,6 +215,10 @@ class LookPlan:
         if needed <= h:
             return noise
         return fitted(information=_share(min(needed, TUNING.information_most)))
+
+    def held(self, rows: float) -> bool:
+        """Return whether the last look takes the minimum of so many rows."""
+        return self.minimum and rows * self.columns <= _MOST_CELLS
 
     def minimum_noise(self, share: Fraction) -> MinimumNoise:
         """Return the noise of a last look that takes a minimum."""

@@ -11,6 +11,7 @@ from oracles.look_rows import KINDS
 from oracles.tagged_noise import tagged
 
 from dpreg.looks import loop
+from dpreg.looks import plan as looks
 from dpreg.looks.locate import combined, farthest, fit_limits, locating_limits
 from dpreg.looks.loop import look
 from dpreg.looks.tuning import TUNING
@@ -166,15 +167,14 @@ def test_the_last_pure_look_takes_a_minimum_of_rows_at_hand(held, monkeypatch):
     rows, family = rows_of(20_000, "0", holds=True, eps=4)
     plan = rows.plan
     if not held:
-        monkeypatch.setattr(loop, "_MOST_CELLS", 70_000)
+        monkeypatch.setattr(looks, "_MOST_CELLS", 70_000)
     seen = look(rows, family)
     _, share, limits, (point, noise, before, *more) = rows.asked[-1]
     assert [one for one, *_ in rows.asked] == [
         "box", "locating", "locating", "minimum" if held else "last",
     ]  # fmt: skip
-    early = Fraction(round(1000 * TUNING.choosing_pure[-1]), 1000)
-    assert plan.shares() == (early,) * 3
-    assert share == 1 - 3 * early
+    first, early = Fraction(15, 100), Fraction(15, 100) if held else Fraction(1, 5)
+    assert [one for _, one, *_ in rows.asked] == [first, early, early, 1 - first - 2 * early]
     assert noise == (plan.minimum_noise(share) if held else plan.fit_noise(share, last=True))
     assert before is both[0]
     assert seen.releases[-1].minimum == held
