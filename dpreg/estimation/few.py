@@ -53,11 +53,12 @@ from dpreg.arrays import Floats
 from dpreg.estimation.objective import Location, hold_located
 from dpreg.estimation.tuning import TUNING
 from dpreg.grouped import Vectors
-from dpreg.looks.minimum import HOLD, Objective, released_minimum
+from dpreg.looks.minimum import Objective, released_minimum
 from dpreg.moments import Moments, read_moments
 from dpreg.privacy.account import Account, Line, Part
 from dpreg.privacy.budget import Budget, decimal_string
 from dpreg.privacy.noise import (
+    HOLD,
     OBJECTIVE,
     PARTS,
     means_noise,

@@ -16,13 +16,14 @@ import numpy as np
 from dpreg.arrays import Floats, to_grid
 from dpreg.looks.coordinates import Place, pseudo
 from dpreg.looks.loop import Seen, moved
-from dpreg.looks.minimum import HOLD, hold, minimum, perturbation
+from dpreg.looks.minimum import hold, minimum, perturbation
 from dpreg.looks.plan import LookPlan
 from dpreg.looks.records import Described
 from dpreg.looks.rows import Rows, StoredVectors
 from dpreg.looks.table import Exact, LookTally, Taken, exact_sums
 from dpreg.moments import Moments, accumulate
 from dpreg.privacy.look_noise import MinimumNoise
+from dpreg.privacy.noise import HOLD
 from dpreg.sources.kept import MADE
 from dpreg.sources.persons import PERSON
 

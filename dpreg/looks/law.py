@@ -13,7 +13,7 @@ whatever the model, right or wrong:
   look releases what S/(1 + m) leaves of the score and the rest, what lies between that and S,
   apart. B is the rest times itself over m: as if sqrt(m) times less lay beyond S, which it does
   where the chance of scores falls as t^-2 (m = 1) or t^-1.8 (m = 2). Beside a minimum the rest is
-  what its losses cut, S/2 at most, and m is 2 as at pure eps;
+  what its losses cut, S/2 at most, and B is half of rr', as for t^-2.3;
 - D, what is not known of H: rows far out were limited in it, and where an earlier look had shown
   more it is lifted, by g_k in the directions q_k. How much was right to lift lies between 0 and
   g_k, whose square times q_k'T q_k is D's part along q_k;

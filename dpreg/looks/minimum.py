@@ -7,9 +7,8 @@ and how large a second derivative, is below; `dpreg.privacy.noise` leaves room f
 The search is in floats. Whether a point is within the tolerance is decided by bounds on what floats
 may be off by, or in ball arithmetic, with the very losses above; where it is not, the search goes
 on there, with more digits, until it is: a step down the gradient of one over its Lipschitz constant
-comes nearer by a fixed factor, so that it ends. What a row is is
-decided by the row alone. How many steps are made is not: as for other calls, the time that one
-takes is not protected.
+comes nearer by a fixed factor, so that it ends. A row's loss is decided by the row alone. How many
+steps are made is not: as for other calls, the time that one takes is not protected.
 
 With u = 2**-53 and g_k = k u / (1 - k u), a sum
 of k products is off by at most g_k times the sum of their absolute values, in any order, fused or
@@ -23,11 +22,11 @@ with a hundredth for the roundings of the bound itself: its sums have nonnegativ
 
 Rows at a place as losses, which a last look at pure eps takes the minimum of.
 
-At a place a complete row of a linear model becomes v = (1, u) and e; its own weight is omega, 1
-without any (`dpreg.looks.rows`). With lengths l = |v| it has, in units of Z = S wbar^(1/2)/(1 + m),
-the loss
+At a place a complete row of a linear model becomes v = (1, u) and e; its own weight is a, 1
+without any (`dpreg.looks.rows`). With lengths l = |v| it has, in units of Z = S wbar^(1/2)/2, the
+loss
 
-    w h(e - v't),    w = omega min(1, A wbar/(omega l^2)),    h' = clip(., -k, k),    k = 1/(w l),
+    w h(e - v't),    w = min(a, A wbar/l^2),    h' = clip(., -k, k),    k = 1/(w l),
 
 the loss of Huber. It is stored as w k^2 times that of v/k and e/k, whose slope is cut at one.
 
@@ -114,7 +113,7 @@ class Objective:
     @property
     def steepest(self) -> float:
         """Lipschitz constant of the gradient, at least."""
-        bend = len(self.y) * self.radius**2
+        bend = float(self.weights @ np.square(self.x).sum(axis=1))
         return bend * 1.01 + float(self.penalty)  # precision
 
     def gradient(self, t: Floats) -> Floats:
@@ -256,13 +255,6 @@ def _length(cells: Sequence[arb]) -> arb:
         most = cell.abs_upper()
         square += most * most
     return square.sqrt()
-
-
-HOLD: Final = 2 / 3  # by definition
-"""D over R^2, at least: what it is with e = 1. A larger eps would let it fall faster than b, whose
-noise is b/D in directions that no row settles: of a column that copies another, or of a level that
-is nowhere seen. Copies came to 1.2 and 8 at eps 100 and 1,000 without it, to .35 with it, and other
-columns were as near."""
 
 
 def hold(rows: Rows, cells: Iterable[Floats]) -> Objective:

@@ -106,7 +106,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Release:
-    """What one look released, whichever of the two kinds it was; d coordinates (1, u).
+    """What one look released, whichever of the three kinds it was; d coordinates (1, u).
 
     Attributes
     ----------
@@ -129,7 +129,8 @@ class Release:
     rest : (d,) array or None
         Of s, the sum of outer parts; None at a locating look.
     times : int
-        m, how many times as long as its inner part an outer part may be.
+        m, how many times as much noise the outer part has as the inner one; but for a minimum also
+        how many times as long it may be.
     share : float
         Of what all looks cost together.
     together : bool
@@ -179,7 +180,7 @@ class Release:
 
     @property
     def parts(self) -> tuple[float, float, float]:
-        """Variances of a cell: the noise in s up to S/(1 + m), that in the rest, the rest itself.
+        """Variances of a cell: the noise in the inner part of s, that in the rest, the rest itself.
 
         The last is the mean square of the rest's cells, less what their noise has of it.
         """

@@ -154,7 +154,7 @@ class Rows:
             seen.weight, place.information * place.weight / (seen.length * seen.length)
         )
         k = 1 / (weight * seen.length)
-        unit = place.score * math.sqrt(place.weight) / (1 + place.times)
+        unit = place.score * math.sqrt(place.weight) / 2
         e = seen.residual / (seen.weight * unit)
         here = np.logical_not(seen.absent)
         return (seen.v / k).T[here], (e / k)[here], (weight * k * k)[here]

@@ -35,12 +35,13 @@ from dpreg.grouped import Vectors
 from dpreg.looks.coordinates import Place, Point, place_of
 from dpreg.looks.families import Family, Linear
 from dpreg.looks.locate import carried, farthest
-from dpreg.looks.minimum import HOLD, hold, released_minimum
+from dpreg.looks.minimum import hold, released_minimum
 from dpreg.looks.plan import LookPlan, Opened
 from dpreg.looks.records import Box, Described, Release
 from dpreg.looks.rows import PIECE, Rows
 from dpreg.moments import Moments, read_moments
 from dpreg.privacy.look_noise import FitNoise, MinimumNoise, MomentNoise
+from dpreg.privacy.noise import HOLD
 from dpreg.privacy.proofs import CELL_UNITS
 from dpreg.sources import Chunk, Integers
 from dpreg.sources.base import slices
@@ -355,7 +356,8 @@ class Taken(ABC):
             times=noise.times,
             minimum=True,
             degrees=before.degrees,
-            cuts=self._cuts(at, family, S, 1),
+            # Of a row farther out than 2 A less than half is in the inner part.
+            cuts=self._cuts(at, family, S, 1) or self._cuts(at, family, 2 * A, 0),
             lacks=False,
             carried=spread,
             unseen=unseen,

@@ -150,7 +150,7 @@ class Tuning:
 
     @property
     def early_pure(self) -> float:
-        """Share of eps of each look but the last, which has two such shares.
+        """Share of eps of each look but the last, which has two such shares, without a minimum.
 
         Errors are half as large again with .15 in the place of a fifth.
         """

@@ -12,13 +12,15 @@ fitted noise is public: everything in it follows from the arguments.
 Noise fitted to one fitting look: information, score, and the middle of the sandwich.
 
 What is released, in units of 2**-40, what a unit is, and how far one moves each block is in
-`dpreg.privacy.proofs`. There are two laws:
+`dpreg.privacy.proofs`. There are three laws:
 
 - `gaussian_fit`, for looks that share one (eps, delta) (`dpreg.privacy.gaussian`): discrete
   Gaussian noise, independent from cell to cell. Of the look's mu^2 a share h is for H, the rest for
   the score and the middle together;
 - `pure_fit`, for pure eps: noise of density exp(-|v|/b) on (s, c), discrete Laplace noise on the
-  trace t. No H is released: such a look carries that of an earlier one.
+  trace t. No H is released: such a look carries that of an earlier one;
+- `minimum_fit`, for pure eps where the inner part of a score is known from a minimum
+  (`dpreg.looks.minimum`): the outer part alone, with noise of density exp(-|v|/b), and t.
 
 Score and contrast, (s, c), are one vector of 2 d cells.
 
@@ -34,17 +36,15 @@ scales are rounded upwards. QED
 the look is eps-DP. *Proof.* Score and contrast: the statement of `dpreg.privacy.mechanisms.floors`
 in 2 d dimensions. The trace: P(v - d) <= exp(|d|/scale) P(v). They compose in sequence. QED
 
-- `minimum_fit`, for pure eps where the inner part of a score is known from a minimum
-  (`dpreg.looks.minimum`): the outer part b alone, with noise of density exp(-|v|/b), and t.
+*Statement (minimum).* With shares a_m + a_o + a_t = 1 of eps, a minimum that is (a_m eps)-DP,
+outer parts at most half as long as a score, k units, and
 
-*Statement (minimum).* With shares a_m + a_b + a_t = 1 of eps, a minimum that is (a_m eps)-DP, k
-units and b as long as half a score at most, and
+    b >= k 2**40 / (a_o eps) under replace-one, half of that under add-remove,
 
-    b >= k 2**40 / (a_b eps) under replace-one, half of that under add-remove,
-
-t as above, all of it is eps-DP. *Proof.* As above, in d dimensions: between neighbours b moves by k
-halves, or by the differences of two (`dpreg.privacy.proofs.outer_l2`). The place where b is taken
-follows from the minimum; it is fixed, given that. They compose in sequence. QED
+and the noise of t as above, the look is eps-DP. *Proof.* As above, in d dimensions: between
+neighbours the outer parts move by k halves, or by k differences of two of them
+(`dpreg.privacy.proofs.outer_l2`). The place where they are taken follows from the minimum, and is
+fixed given that. The three compose in sequence. QED
 
 Nothing here reads a row. A fitted noise is public: everything in it follows from the arguments.
 
@@ -140,7 +140,7 @@ from dpreg.privacy.gaussian import LEAST_SCALE
 from dpreg.privacy.mechanisms.additive import gaussian_noise, laplace_noise, laplace_variance
 from dpreg.privacy.mechanisms.floors import l2_norm_noise, l2_norm_variance
 from dpreg.privacy.mechanisms.wishart import Symmetric, degrees, wishart_noise
-from dpreg.privacy.noise import SCORED, check_scales, objective_units
+from dpreg.privacy.noise import HOLD, SCORED, check_scales, objective_units
 from dpreg.privacy.proofs import CELL_UNITS, Triangle
 from dpreg.privacy.protection import Protection, Stability
 
@@ -388,7 +388,7 @@ class MinimumNoise:
     protection : Protection
     information_sd, score_sd, middle_sd : float
         Standard deviations in units of one: of a cell of noise in H whose norm is twice the
-        penalty, as that is on one side always; of a cell of the score, of both its parts; of the
+        penalty, since a penalty has one sign; of a cell of the score, of both its parts; of the
         trace.
     times : int
         How many times as large the noise of the outer part is as that of the inner one.
@@ -457,7 +457,7 @@ def minimum_fit(
         strength=Fraction(eps),
         shares=shares,
         protection=protection,
-        information_sd=penalty / math.sqrt(columns),
+        information_sd=max(penalty, HOLD) / math.sqrt(columns),
         score_sd=sd * math.sqrt(1 + times**-2),
         middle_sd=math.sqrt(laplace_variance(number)) / CELL_UNITS,
         times=times,

@@ -293,6 +293,11 @@ _SOLVED: Final = Fraction(1, 100)
 """And for the tolerance."""
 SCORED: Final = 1 - _BENT - _SOLVED
 """What is left of eps for b."""
+HOLD: Final = 2 / 3  # by definition
+"""D over c, at least: what it is with e = 1. A larger eps would let it fall faster than b, whose
+noise is b/D in directions that no row settles: of a column that copies another, or of a level that
+is nowhere seen. Copies came to 1.2 and 8 at eps 100 and 1,000 without it, to .35 with it, and other
+columns were as near."""
 _QUIET: Final = Fraction(1, 64)
 """V beside what b moves the minimum by at least, as standard deviations."""
 

@@ -185,7 +185,8 @@ def test_the_last_pure_look_takes_a_minimum_of_rows_at_hand(held, monkeypatch):
     )  # fmt: skip
     if held:
         assert more == [seen.rows, None]
-        cuts = limits[1] < farthest(seen.releases[-1].point, family, rows.described)[1]
+        reach = farthest(seen.releases[-1].point, family, rows.described)
+        cuts = limits[1] < reach[1] or 2 * limits[0] < reach[0]
         assert seen.releases[-1].cuts == cuts
 
 

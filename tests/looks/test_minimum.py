@@ -14,16 +14,17 @@ from oracles.tagged_noise import cells_of, cost, tagged
 from scipy.optimize import minimize
 
 from dpreg.looks import table
-from dpreg.looks.coordinates import place_of
+from dpreg.looks.coordinates import Point, place_of
 from dpreg.looks.families import Linear
-from dpreg.looks.minimum import HOLD, hold, perturbation
+from dpreg.looks.locate import farthest
+from dpreg.looks.minimum import hold, perturbation
 from dpreg.looks.plan import plan_looks
 from dpreg.looks.records import Described, Release, Told
 from dpreg.looks.rows import Rows
 from dpreg.looks.table import Table
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.noise import objective_noise
+from dpreg.privacy.noise import HOLD, objective_noise
 from dpreg.privacy.protection import Protection
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader
@@ -97,14 +98,21 @@ def test_a_row_has_the_same_losses_wherever_it_stands():
         assert np.array_equal(getattr(single, name), getattr(whole, name)[[11]])
 
 
+@pytest.mark.parametrize("own", [False, True], ids=["plain", "own weights"])
 @pytest.mark.parametrize("seed", range(6))
-def test_no_row_pulls_or_bends_by_more_than_noise_is_fitted_to(seed):
+def test_no_row_pulls_or_bends_by_more_than_noise_is_fitted_to(seed, own):
     """In exact arithmetic, whatever the cells, with the roundings that are allowed for."""
     rng = np.random.default_rng(seed)
     p = int(rng.integers(1, 30))
     point = point_of(rng, LINEAR, p, far=10.0 ** rng.uniform(-2, 4))
-    rows, _ = rows_at(point, (10.0 ** rng.uniform(-1, 3), 10.0 ** rng.uniform(-3, 2)))
-    made = losses_of(rows, hostile(rng, 120, p + 2))
+    described, size = None, p + 2
+    if own:
+        size += 2
+        described = Described(tuple(range(1, p + 1)), (p + 1,), (0.7,), (0.0, 1.0))
+        described = dataclasses.replace(described, weights=Told(p + 2, (0.5, 0.5)))
+    limits = 10.0 ** rng.uniform(-1, 3), 10.0 ** rng.uniform(-3, 2)
+    rows, _ = rows_at(point, limits, described, size=size)
+    made = losses_of(rows, hostile(rng, 120, size))
     who, eps = Protection("replace-one"), Fraction(1)
     noise = objective_noise(p + 1, 1 / made.radius, 1.0, made.radius**2, 60, eps, who)
     bent = Fraction(1, 10)
@@ -147,6 +155,23 @@ def test_what_is_beyond_the_losses_is_the_outer_part(seed):
     wanted = (there.v * np.where(there.held, rest, 0.0)).sum(axis=1)
     np.testing.assert_allclose(outer.sum(axis=1) * S / ONE, wanted, atol=2 * S * len(z) / ONE)
     assert (np.abs(rest) > 0).sum() > 50
+
+
+def test_a_row_that_counts_for_less_than_half_may_lose_some_of_its_score():
+    """However wide S is: and then what limits cut is no longer nothing."""
+    z = np.array([[1.0, 1.0, 1.0]])
+    point = Point(
+        np.array([-0.9]), np.array([[3.0]]), np.zeros(1), 0.0, 1.0, 1.0, np.ones(1), np.ones(1)
+    )
+    S = 1.7 * farthest(point, Linear(), LINEAR.described(1))[1]
+    plan = plan_of(Protection("replace-one"), 1, eps=10**6)
+    for A, cuts in ((4.0, True), (20.0, False)):
+        rows, _ = rows_at(point, (A, S))
+        _, whole, *_ = rows.located(rows.cells(chunk(z)))
+        score = math.hypot(1, 3 * 1.9)
+        assert (np.linalg.norm(whole) / ONE * S < 0.98 * score) == cuts
+        found = look_at(table_of(z, plan), point, (A, S), count=1.0)
+        assert found.cuts == cuts
 
 
 def test_where_all_rows_are_near_parts_are_those_of_a_fitting_look():

@@ -13,7 +13,7 @@ from dpreg.privacy import look_noise
 from dpreg.privacy.account import Account, AccountError
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.look_noise import PURE, minimum_fit
-from dpreg.privacy.noise import objective_noise, objective_units
+from dpreg.privacy.noise import HOLD, objective_noise, objective_units
 from dpreg.privacy.proofs import CELL_UNITS
 from dpreg.privacy.protection import Protection
 
@@ -63,6 +63,8 @@ def test_the_outer_part_has_as_many_times_the_noise_of_the_minimum(who, times):
     assert noise.score_sd == pytest.approx(math.hypot(inner, outer), rel=1e-6)
     trace = math.sqrt(2) * noise.trace_scale / CELL_UNITS
     assert noise.middle_sd == pytest.approx(trace, rel=1e-6)
+    loud = fitted(who, times, eps=Fraction(10**4))
+    assert loud.information_sd == pytest.approx(HOLD / math.sqrt(D))
     # Noise in H of 2 sqrt(d) times its standard deviation would be as loud as two penalties.
     assert 2 * math.sqrt(D) * noise.information_sd == pytest.approx(2 * penalty)
 
