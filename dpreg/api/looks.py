@@ -89,7 +89,7 @@ class Looks(Way):
             noise=self.noise,
             chooses=self.chooses,
             later=self.later,
-            holds=not self.model.alone and may_hold(self.context.reader),
+            holds=not self.model.alone and isinstance(self.context.reader.source, LocalSource),
         )
 
     def refuses(self, rows: int | None, has: str = "has") -> str:
@@ -129,7 +129,7 @@ class Looks(Way):
                 f'method="adaptive": {reason} Use method="{instead}", or a larger eps.'
             )
         if not reason:
-            reader.require(context.passes + plan.passes)
+            reader.require(context.passes + plan.most)
         nearer = not self.chooses and self.noise is None and design.has_intercept
         if reason and nearer and can_hold(reader) and reader.rereadable:
             reason += ' method="objective" gives nearer coefficients, without intervals'
@@ -186,12 +186,6 @@ def unsuited(model: LookedModel, design: Design, cost: Budget, *, chooses: bool)
 def can_hold(reader: Reader) -> bool:
     """Return whether this process reads the table's rows itself, all of them."""
     return isinstance(reader.source, LocalSource) and reader.persons is None
-
-
-def may_hold(reader: Reader) -> bool:
-    """Return whether it may keep them as well."""
-    source = reader.source
-    return can_hold(reader) and isinstance(source, LocalSource) and source.hold
 
 
 def written(seen: Seen) -> tuple[ReleasedLook, ...]:

@@ -219,8 +219,8 @@ def dp_ols(
         "adaptive" looks at the rows four or five times, each time at the fit that the looks before
         gave, and releases score, information and the middle of the sandwich (`dpreg.looks`): robust
         errors, clustered where `person` is given, that include the noise. Without delta it holds up
-        to 4 million cells in memory (not from Dask, Spark or ``as_source(data, hold=False)``, whose
-        intervals are wider). "gram" releases the
+        to 4 million cells of rows that this process reads; of Dask or Spark it holds none, and
+        intervals are wider. "gram" releases the
         moment matrix once; it reads the rows once and does better than looks where they are few.
         "auto" takes "adaptive" unless the rows are too few, or can be read once and may not be held
         (`dpreg.sources.as_source`); a note says why. A public number of rows that only a pass would

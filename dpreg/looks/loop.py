@@ -139,7 +139,7 @@ def look(rows: RowsOfLooks, family: Family) -> Seen:
     point, family, count = from_box(box, family, rows.described)
     releases: list[Release] = []
     curved = math.isfinite(family.limits[0])
-    shares = plan.shares(curved=curved, held=plan.held(count))
+    shares = plan.shares(curved=curved, held=plan.holds and plan.held(count))
     fitting = plan.gaussian and not plan.locating
     if fitting:
         shares = shares[0], *[plan.early(shares[1], count)] * len(shares[1:])
@@ -209,7 +209,7 @@ def _fitting(
     plan = rows.plan
     settled = plan.gaussian and places is None  # by several looks before the last
     noise: FitNoise | MinimumNoise
-    if last and plan.held(count):
+    if last and plan.holds and plan.held(count):
         noise = plan.minimum_noise(share)
         c = TUNING.limit_minimum if places is None else TUNING.limit_wide
     else:

@@ -120,7 +120,8 @@ class LookPlan:
     later : Fraction
         Share that is kept for looks at the columns that are chosen.
     holds : bool
-        Whether rows of a linear model are at hand, so that the last look may take a minimum.
+        Whether the last look may take a minimum: at pure eps, where rows of a linear model are at
+        hand and are units.
     """
 
     triangle: Triangle
@@ -162,16 +163,11 @@ class LookPlan:
             choosing = TUNING.choosing
         else:
             choosing = TUNING.choosing_pure
-            first = choosing[-1] if self.chooses or self.minimum else TUNING.early_pure
-            more = (first if self.minimum and held else TUNING.early_pure,) * TUNING.looks_pure
+            first = choosing[-1] if self.chooses or self.holds else TUNING.early_pure
+            more = (first if self.holds and held else TUNING.early_pure,) * TUNING.looks_pure
         if self.locating:
             more = choosing if curved else choosing[:1]
         return tuple(_share(one) * (1 - self.later) for one in (first, *more))
-
-    @property
-    def minimum(self) -> bool:
-        """Whether the last look takes a minimum: at pure eps, of rows that are units."""
-        return self.holds and not (self.gaussian or self.persons)
 
     @property
     def locating(self) -> bool:
@@ -217,8 +213,8 @@ class LookPlan:
         return fitted(information=_share(min(needed, TUNING.information_most)))
 
     def held(self, rows: float) -> bool:
-        """Return whether the last look takes the minimum of so many rows."""
-        return self.minimum and rows * self.columns <= _MOST_CELLS
+        """Return whether so many rows are few enough to be held."""
+        return rows * self.columns <= _MOST_CELLS
 
     def minimum_noise(self, share: Fraction) -> MinimumNoise:
         """Return the noise of a last look that takes a minimum."""
@@ -253,13 +249,8 @@ class LookPlan:
 
     @property
     def most(self) -> int:
-        """The most looks."""
+        """The most looks. A minimum reads the rows, which it may hold, once more."""
         return 1 + len(self.shares()) + (1 + self.gaussian) * (self.later > 0)
-
-    @property
-    def passes(self) -> int:
-        """The most passes over the rows: one more where the last look takes a minimum."""
-        return self.most + (self.minimum and (not self.chooses or self.later > 0))
 
     @property
     def degrees(self) -> int | None:
@@ -348,14 +339,17 @@ def plan_looks(
         z indices of the 0/1 columns of each factor.
     noise : {"gaussian", "matrix-laplace"}, optional
         None takes Gaussian noise where delta is above 0.
-    chooses, later, holds
+    chooses, later
         As for `LookPlan`.
+    holds : bool
+        Whether rows of a linear model are at hand.
     """
     triangle = layout(range(columns + others + 1), exclusive)
     gaussian = cost.delta > 0 and noise != "matrix-laplace"
     d = columns + 1
     if not gaussian:
         pure = Budget(cost.eps)
+        holds = holds and protection.person is None
         return LookPlan(triangle, d, gaussian, cost.eps, pure, protection, chooses, later, holds)
     box, joint = len(triangle.columns) + 1, (d + 1) * (d + 2) // 2
     trace, last = fit_cells(d, "trace"), fit_cells(d, "matrix")

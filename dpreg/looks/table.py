@@ -339,7 +339,8 @@ class Taken(ABC):
         slopes = at.slopes + at.whitening.T @ step[1:]
         place, at = place_at(replace(at, slopes=slopes, middle=at.middle + float(step[0])))
         exact = self._sums(place, self.described, matrix=False)
-        outer = S * _noisy(_outer(exact), outer_noise)
+        parts = zip(exact.score, exact.contrast, strict=True)  # as long as each other
+        outer = S * _noisy([(s - c) // 2 for s, c in parts], outer_noise)
         information, spread, unseen = carried(before, at, places)
         return Release(
             point=at,
@@ -448,11 +449,6 @@ class Table(Taken):
         chunks = self.reader.chunks(self.design.types, "rows")
         t, penalty, _ = released_minimum(hold(rows, map(rows.cells, chunks)), own, count, HOLD)
         return t, penalty, outer, trace
-
-
-def _outer(exact: Exact) -> tuple[int, ...]:
-    """Return the sum of the outer parts, where they are as long as the inner ones."""
-    return tuple((s - c) // 2 for s, c in zip(exact.score, exact.contrast, strict=True))
 
 
 def _noisy(exact: Any, drawn: Any) -> Floats:

@@ -43,7 +43,7 @@ outer parts at most half as long as a score, k units, and
 
 and the noise of t as above, the look is eps-DP. *Proof.* As above, in d dimensions: between
 neighbours the outer parts move by k halves, or by k differences of two of them
-(`dpreg.privacy.proofs.outer_l2`). The place where they are taken follows from the minimum, and is
+(`dpreg.privacy.proofs`). The place where they are taken follows from the minimum, and is
 fixed given that. The three compose in sequence. QED
 
 Nothing here reads a row. A fitted noise is public: everything in it follows from the arguments.
@@ -443,7 +443,7 @@ def minimum_fit(
     shares = 1 - trace - outer, outer, trace
     assert min(shares) > 0
     wanted = (
-        proofs.outer_l2(protection) * CELL_UNITS / (outer * eps),
+        proofs.score_l2(protection, 1) / 2 * CELL_UNITS / (outer * eps),
         proofs.trace_l1(protection) * CELL_UNITS / (trace * eps),
     )
     check_scales(*wanted)

@@ -208,7 +208,7 @@ one that is taken away, or either.
 longer than both together. |f|^2 is in [0, 1] before and after. tr f f' = |f|^2 <= 1. QED
 
 *Statement.* Outer parts alone, at m = 1, move by at most 1 under replace-one and by half of that
-under add-remove. *Proof.* |b_i| <= 1/2. QED
+under add-remove: half of (s, c). *Proof.* |b_i| <= 1/2. QED
 
 Matrix-Laplace noise of scale C = c I costs sum tr(C^-1 H_i)/2 over the units that are added or
 taken away: the proof in `dpreg.privacy.look_noise` for t t' holds word for word for any
@@ -428,11 +428,6 @@ def score_l2(protection: Protection, times: int) -> Fraction:
     """Return the largest |d(s, c)| between neighbours, in units of one; `times` is m."""
     unit = Fraction(2 * times, 1 + times)
     return unit * protection.changes * protection.sums.contributions
-
-
-def outer_l2(protection: Protection) -> Fraction:
-    """Return the largest change of the outer parts alone, in units of one, at m = 1."""
-    return Fraction(1, 2) * protection.changes * protection.sums.contributions
 
 
 def trace_l1(protection: Protection) -> Fraction:

@@ -47,7 +47,8 @@ def as_source(data: object, *, hold: bool = True) -> Source:
         Whether a call that goes through the rows several times may keep those of text, streams,
         queries and functions (`dpreg.sources.kept`): what it needs of up to 512 MB in memory, of
         more in a temporary file that nobody else can open and that goes with the call. Otherwise
-        they are read anew for each pass, and what can be read once serves for one.
+        they are read anew for each pass, and what can be read once serves for one. Numbers do not
+        depend on it: a minimum, which goes through few rows, holds them all the same.
 
     Returns
     -------

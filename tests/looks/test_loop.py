@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -14,10 +13,12 @@ from dpreg.looks import loop
 from dpreg.looks import plan as looks
 from dpreg.looks.locate import combined, farthest, fit_limits, locating_limits
 from dpreg.looks.loop import look
+from dpreg.looks.plan import plan_looks
 from dpreg.looks.tuning import TUNING
+from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
 
-from .test_table import plan_of, table_of
+from .test_table import table_of
 
 WHO = Protection("replace-one")
 
@@ -65,7 +66,7 @@ def rows_of(n, delta, name="linear", seed=0, *, eps=1, who=WHO, holds=False):
         z[:, -1] = np.clip(eta + rng.normal(size=n) * 0.1, -1, 1)
     else:
         z[:, -1] = 2 * rng.binomial(1, 1 / (1 + np.exp(-4 * eta))) - 1
-    plan = replace(plan_of(who, delta, p, eps=eps), holds=holds)
+    plan = plan_looks(p, Budget(eps, delta), who, holds=holds)
     return Listening(table_of(z, kind, plan, p)), kind.family
 
 
@@ -199,14 +200,6 @@ def test_persons_and_gaussian_looks_take_no_minimum(delta, who, monkeypatch):
     seen = look(rows, family)
     assert rows.asked[-1][0] == "last"
     assert not any(one.minimum for one in seen.releases)
-    assert rows.plan.passes == rows.plan.most == 4 + rows.plan.gaussian
-
-
-def test_a_minimum_reads_the_rows_twice():
-    plan = replace(plan_of(WHO, "0", 3), holds=True)
-    assert plan.passes == plan.most + 1 == 5
-    assert replace(plan, chooses=True).passes == 4
-    assert replace(plan, chooses=True, later=Fraction(1, 10)).passes == 6
 
 
 @pytest.mark.parametrize("delta", ["0", "1e-6"])
