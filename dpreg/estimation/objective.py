@@ -30,15 +30,8 @@ arithmetic is exact: from there on the rounded numbers are the map, and `matrix`
 coefficients back with the same rounded numbers. Rounding therefore costs no accuracy, only the
 choice of slightly other coordinates.
 
-Statement. Let cells be integers in [-2**20, 2**20], the grid of `dpreg.moments`. Every coordinate
-of u, and e, is a whole multiple of a power of two, and any sum of any of its terms, in any order
-and any grouping, is exact in float64.
-
-Proof. A `Form` holds integers k_0, .., k_q with sum |k_j| <= 2**33, in units of 2**-shift; its
-value at a row is 2**-(shift + 20) sum k_j c_j, where the c_j are the row's cells and c_0 = 2**20
-stands for 1. Each product is an integer of at most 2**20 |k_j|, and any partial sum is an integer
-of at most 2**20 sum |k_j| <= 2**53. A float64 holds all of those, so no operation rounds, fused
-or not. The power of two is exact as well. QED
+Sums of any of a coordinate's terms are exact in float64: `dpreg.looks.coordinates` proves it of a
+`Form` at gridded cells.
 """
 
 from __future__ import annotations

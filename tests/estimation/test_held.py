@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from flint import arb, ctx
+from oracles.minima import worst
 from scipy.optimize import minimize
 
 from dpreg.api.looks import can_hold
@@ -105,7 +106,7 @@ def test_no_row_pulls_or_bends_by_more_than_its_limits():
     assert bend.max() >= AT.radius**2 / spare
 
 
-def _tables(k, noise):
+def _tables(k):
     """Objectives of a few common rows and of each of several choices of a person's k rows."""
     rng = np.random.default_rng(5)
     common = rng.standard_normal((3, 3)) * [[1.0], [1.0], [0.2]]
@@ -113,25 +114,7 @@ def _tables(k, noise):
     rows = [np.array([a * r, b * r]) / math.sqrt(2) for a, b in SIGNS for r in lengths]
     own = [np.append(u, e) for u in rows for e in (-1e6, -LIMIT / AT.radius, 0.0, 1e6)]
     each = [np.tile(one[:, None], (1, k)) for one in own] + [np.zeros((3, 0))]
-    made = [weighted(np.hstack([common, one]), AT, LIMIT) for one in each]
-    return [dataclasses.replace(one, penalty=noise.penalty, noise=[0, 0, 0]) for one in made]
-
-
-def _worst(k, noise, neighbors):
-    """The largest change of the minimum's log density, by the change of variables."""
-    tables, worst = _tables(k, noise), 0.0
-    rng = np.random.default_rng(7)
-    far = rng.standard_normal((60, 3)) * np.exp(rng.uniform(-4, 4, (60, 1)))
-    for t in (*far, np.zeros(3)):
-        told = []
-        for made in tables:
-            pull = float(np.linalg.norm(made.gradient(t))) * 2**noise.bits / noise.scale
-            told.append(float(np.linalg.slogdet(made.curvature(t))[1]) - pull)
-        if neighbors == "replace-one":
-            worst = max(worst, max(told) - min(told))
-        else:
-            worst = max(worst, max(abs(one - told[-1]) for one in told))
-    return worst
+    return [weighted(np.hstack([common, one]), AT, LIMIT) for one in each]
 
 
 def _fitted(k, neighbors, eps=Fraction(2)):
@@ -144,16 +127,16 @@ def _fitted(k, neighbors, eps=Fraction(2)):
 def test_neighbours_at_the_corners_have_minima_of_about_the_same_law(k, neighbors):
     noise = _fitted(k, neighbors)
     most = float(noise.eps * noise.shares[0])
-    worst = _worst(k, noise, neighbors)
-    assert worst <= most * (1 + 1e-9)
-    assert worst >= 0.8 * most  # the corners are attacked, not somewhere inside
+    found = worst(_tables(k), noise, neighbors)
+    assert found <= most * (1 + 1e-9)
+    assert found >= 0.8 * most  # the corners are attacked, not somewhere inside
     less = dataclasses.replace(noise, scale=noise.scale // 2)
-    assert _worst(k, less, neighbors) > most
+    assert worst(_tables(k), less, neighbors) > most
 
 
 def test_the_noise_of_added_rows_would_be_too_little_for_replaced_ones():
     noise = _fitted(1, "add-remove")
-    assert _worst(1, noise, "replace-one") > float(noise.eps * noise.shares[0])
+    assert worst(_tables(1), noise, "replace-one") > float(noise.eps * noise.shares[0])
 
 
 def _objective(n=700, d=4, seed=2, scale=1.0):

@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from oracles.look_rows import FULL, KINDS, ONE, Stored, chunk, hostile, plain, point_of, squares
+from oracles.minima import worst
 from oracles.tagged_noise import cells_of, cost, tagged
 from scipy.optimize import minimize
 
@@ -197,23 +198,6 @@ def _tables(k, made_at):
     return [made_at(np.vstack([common, one])) for one in own]
 
 
-def _worst(tables, noise, neighbors):
-    """The largest change of the minimum's log density, by the change of variables."""
-    made = [dataclasses.replace(m, penalty=noise.penalty, noise=[0, 0, 0]) for m in tables]
-    rng, worst = np.random.default_rng(7), 0.0
-    far = rng.standard_normal((60, 3)) * np.exp(rng.uniform(-4, 4, (60, 1)))
-    for t in (*far, np.zeros(3)):
-        told = []
-        for one in made:
-            pull = float(np.linalg.norm(one.gradient(t))) * 2**noise.bits / noise.scale
-            told.append(float(np.linalg.slogdet(one.curvature(t))[1]) - pull)
-        if neighbors == "replace-one":
-            worst = max(worst, max(told) - min(told))
-        else:
-            worst = max(worst, max(abs(one - told[-1]) for one in told))
-    return worst
-
-
 @RELATIONS
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("far", [1.0, 30.0])
@@ -223,11 +207,11 @@ def test_neighbours_at_the_corners_have_minima_of_about_the_same_law(k, far, nei
     tables = _tables(k, lambda z: losses_of(rows, z))
     noise = perturbation(tables[0], Fraction(2), Protection(neighbors, k), 4)
     most = float(noise.eps * noise.shares[0])
-    worst = _worst(tables, noise, neighbors)
-    assert worst <= most * (1 + 1e-9)
-    assert worst >= 0.75 * most  # the corners are attacked, not somewhere inside
+    found = worst(tables, noise, neighbors)
+    assert found <= most * (1 + 1e-9)
+    assert found >= 0.75 * most  # the corners are attacked, not somewhere inside
     less = dataclasses.replace(noise, scale=noise.scale // 2)
-    assert _worst(tables, less, neighbors) > most
+    assert worst(tables, less, neighbors) > most
 
 
 def table_of(z, plan, described=None, seed=1):
@@ -269,7 +253,7 @@ def test_no_neighbours_exceed_what_is_released_at_a_minimum(k, neighbors, monkey
     where = np.array([0.1, -0.3, 0.2]), 7.0, 1.0
     monkeypatch.setattr(table, "released_minimum", lambda *_: where)
     rng, plan = np.random.default_rng(3), plan_of(who, p)
-    worst = 0.0
+    found = 0.0
     for far, limits in ((1.0, (4.0, 1.0)), (2e3, (2.0, 0.02))):
         point, sums = point_of(rng, LINEAR, p, far=far, steep=0.5), []
         ends = itertools.product((-1.0, 1.0), repeat=p + 1)
@@ -280,11 +264,11 @@ def test_no_neighbours_exceed_what_is_released_at_a_minimum(k, neighbors, monkey
         pairs = itertools.combinations(range(len(sums)), 2)
         if neighbors == "add-remove":
             pairs = ((0, i) for i in range(len(sums)))
-        worst = max(worst, *(cost(sums[i], sums[j]) for i, j in pairs))
+        found = max(found, *(cost(sums[i], sums[j]) for i, j in pairs))
     noise = plan.minimum_noise(SHARE)
     own = float(plan.strength * SHARE * (1 - noise.shares[0]))
-    assert worst <= own * (1 + 1e-9)
-    assert worst > 0.5 * own
+    assert found <= own * (1 + 1e-9)
+    assert found > 0.5 * own
 
 
 # ---- what is released --------------------------------------------------------------------------
