@@ -42,9 +42,9 @@ class Tuning:
         hold .82 for .885, as phi of limited residuals is too small (20 releases, 2026-11-27).
     choosing, choosing_pure : tuple of float
         Shares of the looks in between where terms are chosen; the last is also that of the first
-        look at pure eps, and of all looks before a minimum: with .2 the excess of predictions,
-        beside 0.2, would be 1.5 for 1.16 (c of .1, `python -m benchmarks.regression --methods
-        auto --most 22000`, 2026-11-28).
+        look at pure eps, and of all looks before a minimum: with a fifth the excess of predictions,
+        beside 0.2, would be 1.52 for 1.27 (`python -m benchmarks.regression --methods auto --most
+        22000`, 2026-11-28), and errors on the held-out half a tenth larger.
     left : float
         What signal of a choice's looks noise is balanced for, in units of phi.
     fresh, fresh_pure : float
@@ -83,7 +83,8 @@ class Tuning:
         With .25 pure intervals hold .92 at 3.7 for .93 at 3.8 (10 releases, 2026-11-28).
     limit_minimum : float
         c beside a minimum, but of looks at chosen columns. With .15 real intervals at eps = 1 hold
-        .92, and the excess of predictions is 1.20 times 0.2's for 1.27 (10 releases, 2026-11-28).
+        .92, and the excess of predictions is 1.20 times 0.2's for 1.27 (10 releases, 2026-11-28);
+        with .35 it is 1.46, and errors on the held-out half an eighth larger (20 releases).
     doubt : float
         Standard errors by which what a limit cut may exceed what was seen of it; times by which the
         variance that estimates are drawn by exceeds what looks usually leave over. Of limits: at 0
