@@ -89,7 +89,7 @@ class Looks(Way):
             noise=self.noise,
             chooses=self.chooses,
             later=self.later,
-            holds=not self.model.alone and isinstance(self.context.reader.source, LocalSource),
+            holds=isinstance(self.context.reader.source, LocalSource),
         )
 
     def refuses(self, rows: int | None, has: str = "has") -> str:

@@ -280,8 +280,9 @@ class Place:
         Whether one weight limits both: a locating look.
     times : int
         m, how many times as long as its inner part the outer part of a score may be.
-    weighed : bool
-        Whether rows count in the inner part as they do in H.
+    bend : float or None
+        Where the inner part of a score is that of the losses of a minimum: the most that their
+        slopes may grow with the predictor (`dpreg.looks.families`).
     """
 
     family: Family
@@ -292,12 +293,13 @@ class Place:
     score: float
     together: bool
     times: int = 1
-    weighed: bool = False
+    bend: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse limits that limit nothing: rows count on them."""
         if not all(
-            _LEAST <= of <= 1 / _LEAST for of in (self.weight, self.information, self.score)
+            _LEAST <= of <= 1 / _LEAST
+            for of in (self.weight, self.information, self.score, self.bend or 1.0)
         ):
             raise ArgumentError("a place's weight and limits must lie between 1e-100 and 1e100")
 
@@ -311,7 +313,7 @@ def place_of(
     score: float,
     together: bool = False,
     times: int = 1,
-    weighed: bool = False,
+    bend: float | None = None,
 ) -> tuple[Place, Point]:
     """Round a point to grids; return the place, and the point as rounded.
 
@@ -321,7 +323,7 @@ def place_of(
     family : Family
     known : tuple of float
         Slopes of the offset columns.
-    information, score, together, times, weighed
+    information, score, together, times, bend
         As in `Place`.
     """
     forms = whitened_forms(point.whitening, -point.whitening @ point.centre)
@@ -343,5 +345,5 @@ def place_of(
         slopes=b,
         middle=b0 + float(b @ centre),
     )
-    limits = information, score, together, times, weighed
+    limits = information, score, together, times, bend
     return Place(family, forms, predictor, point.weight, *limits), rounded

@@ -21,6 +21,14 @@ each a step of its own, and of a power of two, which is exact.
 
 with ln 2 as the sum of two numbers, the first of which has few enough digits for its product with n
 to be exact. The relative error is below 1e-15 for |x| <= 700.
+
+The mean of one trial, followed: where it would be steeper than a bend B it goes on in a straight
+line of that slope. It never falls and its slope is at most B, so that a loss with this slope is
+convex (`dpreg.looks.minimum`). Of a yes/no response it is never steeper than 1/4. For floats s and
+B the float of it is off by at most `rounding` B (1 + |s|): of 1/(1 + exp(-s)), which is held
+beyond the predictors' limits, by three roundings and what exp is off by, below 2**-48; of a count
+by as much of B below the bend, and beyond it, where it is B (1 + s - log B), by 2**-52 B (|s| +
+2 |log B| + 1), |log B| below 250.
 """
 
 from __future__ import annotations
@@ -30,6 +38,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol
 
 import numpy as np
+from flint import arb
 
 from dpreg.arrays import CELL_BITS, Floats
 
@@ -51,6 +60,8 @@ def exp(x: Floats) -> Floats:
         np.add(total, term, out=total)
     return np.asarray(np.ldexp(total, whole.astype(np.int32)), dtype=np.float64)
 
+
+_ROUNDING: Final = 2.0**-44  # precision
 
 _REACH: Final = CELL_BITS * math.log(2)
 """Predictors of a yes/no response are kept within so much of 0, those of a count so much below the
@@ -85,12 +96,15 @@ class Family(Protocol):
         yes/no response has two values, and a limit that saw which would move the odds of rare ones.
     dispersed : bool
         Whether the dispersion is not known.
+    rounding : float
+        Of the mean that is followed; see the module.
     """
 
     link: ClassVar[str]
     ratio: ClassVar[str | None]
     blind: ClassVar[bool]
     dispersed: ClassVar[bool]
+    rounding: ClassVar[float]
 
     @property
     def name(self) -> str:
@@ -116,15 +130,29 @@ class Family(Protocol):
     def slope(self, mean: float, explained: float) -> float:
         """Return about the mean slope where predictors explain so much of the variance."""
 
+    def bend(self, weight: float) -> float:
+        """Return the steepest that the mean of one trial is where weights are no larger."""
+
+    def followed(self, eta: Floats, bend: float) -> Terms:
+        """Return the mean of one trial, followed, and its slope as the weight."""
+
+    def ball(self, eta: arb, bend: float) -> arb:
+        """Return a ball that holds the mean, followed."""
+
 
 def _bounded(eta: Floats, limits: tuple[float, float]) -> Floats:
     return np.minimum(np.maximum(eta, limits[0]), limits[1])
+
+
+def _ball_within(eta: arb, limits: tuple[float, float]) -> arb:
+    return eta.max(arb(limits[0])).min(arb(limits[1]))
 
 
 @dataclass(frozen=True, slots=True)
 class Linear:
     """A linear model; the response in stored units, within [-1, 1]."""
 
+    rounding: ClassVar[float] = 0.0
     link: ClassVar[str] = "identity"
     ratio: ClassVar[str | None] = None
     blind: ClassVar[bool] = False
@@ -149,6 +177,18 @@ class Linear:
         """Return 1."""
         return 1.0
 
+    def bend(self, weight: float) -> float:
+        """Return 1."""
+        return 1.0
+
+    def followed(self, eta: Floats, bend: float) -> Terms:
+        """Return eta, and slopes of 1."""
+        return self.terms(eta)
+
+    def ball(self, eta: arb, bend: float) -> arb:
+        """Return eta."""
+        return eta
+
 
 @dataclass(frozen=True, slots=True)
 class Binomial:
@@ -162,6 +202,7 @@ class Binomial:
     """
 
     trials: float = 1.0
+    rounding: ClassVar[float] = _ROUNDING
     link: ClassVar[str] = "logit"
     ratio: ClassVar[str | None] = "odds ratio"
     blind: ClassVar[bool] = True
@@ -196,6 +237,18 @@ class Binomial:
         at = mean * (1 - mean / self.trials)
         return max(at - explained / self.trials, 0.5 * at)
 
+    def bend(self, weight: float) -> float:
+        """Return 1/4."""
+        return 0.25  # by definition
+
+    def followed(self, eta: Floats, bend: float) -> Terms:
+        """Return 1/(1 + exp(-eta)) and its derivative."""
+        return Binomial().terms(eta)
+
+    def ball(self, eta: arb, bend: float) -> arb:
+        """Return a ball that holds 1/(1 + exp(-eta))."""
+        return 1 / (1 + (-_ball_within(eta, self.limits)).exp())
+
 
 @dataclass(frozen=True, slots=True)
 class Poisson:
@@ -211,6 +264,7 @@ class Poisson:
 
     cap: float
     quasi: bool = False
+    rounding: ClassVar[float] = _ROUNDING
     link: ClassVar[str] = "log"
     ratio: ClassVar[str | None] = "rate ratio"
     blind: ClassVar[bool] = False
@@ -244,6 +298,21 @@ class Poisson:
     def slope(self, mean: float, explained: float) -> float:
         """Return the mean."""
         return mean
+
+    def bend(self, weight: float) -> float:
+        """Return the weight, within the limits: it is the slope."""
+        return min(max(weight, math.exp(self.limits[0])), self.cap)
+
+    def followed(self, eta: Floats, bend: float) -> Terms:
+        """Return exp(eta), twice, but a straight line from where it is `bend`."""
+        top = math.log(bend)
+        slope = exp(_bounded(eta, (self.limits[0], top)))
+        return Terms(slope + bend * np.maximum(eta - top, 0.0), slope)
+
+    def ball(self, eta: arb, bend: float) -> arb:
+        """Return a ball that holds exp(eta), but a straight line from where it is `bend`."""
+        top = arb(bend).log()
+        return eta.max(arb(self.limits[0])).min(top).exp() + bend * (eta - top).max(arb(0))
 
 
 FAMILIES: Final = ("binomial", "poisson", "quasipoisson")

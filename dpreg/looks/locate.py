@@ -32,6 +32,9 @@ So S is narrow where the rows' tails are short, and as wide as they are long.
 
 A is what lets the noise of H have a public share of n.
 
+Beside a minimum, which needs no direction to be shown, usual rows are as long as what is shown of
+them: 1 and the sum of the point's `spread` take the place of d.
+
 *Locating looks.* One weight serves both blocks; R and tau are fixed multiples of the located scale.
 """
 
@@ -65,6 +68,7 @@ def fit_limits(
     *,
     limit: float = TUNING.limit,
     before: Release | None = None,
+    squared: float | None = None,
 ) -> tuple[float, float]:
     """Return A and S of a fitting look.
 
@@ -87,18 +91,21 @@ def fit_limits(
         c.
     before : Release, optional
         The fitting look that says what limits cut; without it S follows from c.
+    squared : float, optional
+        The mean of |v|^2 that limits are made for; None: d, where all directions are shown.
     """
+    squared = size if squared is None else squared
     loud = math.inf
     if information_sd > 0:
         loud = TUNING.loud * rows / noise_norm(information_sd, size)
-    A = min(max(loud, 2 * size * several), _MOST * size * several)
+    A = min(max(loud, 2 * squared * several), _MOST * squared * several)
     a = 2 / score_sd
     heard = a / math.sqrt(1 + a / 2)
-    wide = (limit * heard * max(rows, 1.0) * size / math.sqrt(2)) ** (1 / 3)  # by definition
+    wide = (limit * heard * max(rows, 1.0) * squared / math.sqrt(2)) ** (1 / 3)  # by definition
     S = math.sqrt(dispersion) * wide
     if before is not None:
         S = math.sqrt(before.limits[1] * a) * (cut_by(before) / 2) ** 0.25  # by definition
-    S = max(S, math.sqrt(dispersion * size))
+    S = max(S, math.sqrt(dispersion * squared))
     return held(min(A, farthest[0])), held(min(S, farthest[1]))
 
 

@@ -19,7 +19,7 @@ moments of the columns as far as they stand above their noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, Protocol
@@ -38,6 +38,7 @@ from dpreg.looks.locate import (
     fit_limits,
     from_box,
     locating_limits,
+    mean_weight,
     noise_norm,
     shortened,
     usual_reach,
@@ -85,7 +86,7 @@ class RowsOfLooks(Protocol):
         noise: MinimumNoise,
         count: float,
         *,
-        before: Release,
+        before: Release | Callable[[Point], Release],
         places: Sequence[int] | None = None,
     ) -> Release:
         """Release a minimum around a point, and the outer part of the score at it."""
@@ -131,32 +132,42 @@ def look(rows: RowsOfLooks, family: Family) -> Seen:
     With delta all looks but the first are fitting looks. At pure eps they are locating looks, and
     the last takes its information from the one before; or from both, where rows weigh the same in
     both: the link is the identity, and no person's rows are limited together. It takes a minimum
-    where the plan has the rows at hand and they are not too many. Where terms are chosen all are
-    locating, and one is made in between where the link is the identity.
+    where the plan has the rows at hand and they are not too many; if weights follow the fit the
+    locating look before it waits for the minimum, and is taken there. Where terms are chosen all
+    are locating, and one is made in between where the link is the identity.
     """
     plan = rows.plan
     box = rows.box()
     point, family, count = from_box(box, family, rows.described)
     releases: list[Release] = []
-    curved = math.isfinite(family.limits[0])
-    shares = plan.shares(curved=curved, held=plan.holds and plan.held(count))
+    curved, held = math.isfinite(family.limits[0]), plan.holds and plan.held(count)
+    shares = plan.shares(curved=curved, held=held)
     fitting = plan.gaussian and not plan.locating
+    waits = curved and held and not plan.locating
     if fitting:
         shares = shares[0], *[plan.early(shares[1], count)] * len(shares[1:])
     left = 1 - plan.later - sum(shares)
-    for place, share in enumerate(shares[1:]):
+    for place, share in enumerate(shares[1:-1] if waits else shares[1:]):
         if fitting:
             release = _fitting(rows, point, family, count, share, releases)
         else:
             release = _locating(rows, point, family, count, share)
         releases.append(release)
-        point, _ = advance(release, family, count, first=place == 0)
+        point, _ = advance(release, family, count, first=fitting and place == 0)
     if plan.locating:
         found = _locating(rows, point, family, count, left)
     else:
-        before = None if plan.gaussian else releases[-1]
-        if before is not None and not (curved or plan.persons):
-            before = combined(*releases[-2:])
+        before: Release | Callable[[Point], Release] | None = None
+        if waits:
+
+            def before(at: Point) -> Release:
+                now, then = (mean_weight(family, one.middle, one.variance) for one in (at, point))
+                at = replace(at, weight=point.weight * now / then)  # as far as the fit moved it
+                releases.append(_locating(rows, at, family, count, shares[-1]))
+                return releases[-1]
+
+        elif not plan.gaussian:
+            before = releases[-1] if curved or plan.persons else combined(*releases[-2:])
         found = _fitting(rows, point, family, count, left, releases, last=True, before=before)
     return Seen(plan, family, box, (*releases, found), count, rows.described)
 
@@ -199,7 +210,7 @@ def _fitting(
     releases: Sequence[Release],
     *,
     last: bool = False,
-    before: Release | None = None,
+    before: Release | Callable[[Point], Release] | None = None,
     places: Sequence[int] | None = None,
 ) -> Release:
     """Take a fitting look at a point, or nearer where its limits would cut a level's rows.
@@ -210,9 +221,10 @@ def _fitting(
     settled = plan.gaussian and places is None  # by several looks before the last
     noise: FitNoise | MinimumNoise
     if last and plan.holds and plan.held(count):
-        noise = plan.minimum_noise(share)
+        noise, squared = plan.minimum_noise(share), 1.0 + float(point.spread.sum())
         c = TUNING.limit_minimum if places is None else TUNING.limit_wide
     else:
+        squared = float(point.size)
         noise = plan.fit_noise(share, count, last=last, carried=before is not None)
         c = TUNING.limit if settled else TUNING.limit_wide
     told = releases[-1] if last and settled else None
@@ -232,6 +244,7 @@ def _fitting(
             reach,
             limit=c,
             before=told,
+            squared=squared,
         )
         if plan.gaussian and not nearer:
             point = shortened(point, rows.described, A, A / earlier)
@@ -240,6 +253,7 @@ def _fitting(
         return rows.minimum(
             point, family, (A, S), share, noise, count, before=before, places=places
         )
+    assert not callable(before)
     return rows.fitting(
         point, family, (A, S), share, noise, last=last, before=before, places=places
     )

@@ -1,8 +1,8 @@
 """The minimum of a perturbed objective over rows that this process holds, to a proved tolerance.
 
-A row (1, x) with the weight omega and a response y has the loss omega h(eta - y) of its predictor
-eta = (1, x)'t, h that of Huber: its slope is eta - y, cut to [-1, 1]. How long a gradient can be,
-and how large a second derivative, is below; `dpreg.privacy.noise` leaves room for the roundings.
+A row has a loss of its predictor s = start + x't, with the slope omega h', h' = scale (m(s) - y),
+cut to [-1, 1]. How long a gradient can be, and how large a second derivative, is below;
+`dpreg.privacy.noise` leaves room for the roundings.
 
 The search is in floats. Whether a point is within the tolerance is decided by bounds on what floats
 may be off by, or in ball arithmetic, with the very losses above; where it is not, the search goes
@@ -10,40 +10,45 @@ on there, with more digits, until it is: a step down the gradient of one over it
 comes nearer by a fixed factor, so that it ends. A row's loss is decided by the row alone. How many
 steps are made is not: as for other calls, the time that one takes is not protected.
 
-With u = 2**-53 and g_k = k u / (1 - k u), a sum
-of k products is off by at most g_k times the sum of their absolute values, in any order, fused or
-not. So the predictor of a row, and its distance from y, are off by at most
-a = g_(d+3) (|x|'|t| + |y|), and h' by no more, as cutting moves no two numbers apart. Then
-sum omega h' x over 64 rows is off by at most g_67 times the sum of absolute values for the
-arithmetic, and by sum omega a |x|, and such sums are added without an error but the last rounding.
-D t and b, rounded, are off by at most 4 u of their size. `Objective.near` adds it all up,
-with a hundredth for the roundings of the bound itself: its sums have nonnegative terms, fewer than
-2**40.
+With u = 2**-53 and g_k = k u / (1 - k u), a sum of k products is off by at most g_k times the sum
+of their absolute values, in any order, fused or not. So the predictor s of a row is off by at most
+g_(d+1) (|start| + |x|'|t|), and its mean by B times that and by what `dpreg.looks.families` says.
+Two roundings lead from there to h': where that is not cut they are at most 4 u, and cutting moves
+no two numbers apart. Then sum omega h' x over 64 rows is off by at most g_67 times the sum of
+absolute values for the arithmetic, and by sum omega a |x|, a what all this says of h', and such
+sums are added without an error but the last rounding. D t and b, rounded, are off by at most 4 u of
+their size. `Objective.near` adds it all up, with a hundredth for the roundings of the bound itself:
+its sums have nonnegative terms, fewer than 2**40.
 
 Rows at a place as losses, which a last look at pure eps takes the minimum of.
 
-At a place a complete row of a linear model becomes v = (1, u) and e; its own weight is a, 1
-without any (`dpreg.looks.rows`). With lengths l = |v| it has, in units of Z = S wbar^(1/2)/2, the
-loss
+At a place a complete row becomes v = (1, u), eta and y, the response of one trial; it counts a
+times: its trials, its own weight in a linear model, else once (`dpreg.looks.rows`). m is the mean
+of its family, followed to the bend B (`dpreg.looks.families`). With the length l = |v| and
+Z = S wbar^(1/2)/2 it has, of a step t in units of Z, the loss
 
-    w h(e - v't),    w = min(a, A wbar/l^2),    h' = clip(., -k, k),    k = 1/(w l),
+    w f(t),    f' = clip(m(eta + Z v't) - y, -k, k) v/Z,    w = min(a, A wbar/(B l^2)),
+    k = Z/(w l),
 
-the loss of Huber. It is stored as w k^2 times that of v/k and e/k, whose slope is cut at one.
+that of Huber where the link is the identity. Where scores are limited blindly w is at most Z/l too,
+and nothing is cut: no yes or no is farther than 1 from its mean. It is stored as
+omega clip(scale (m(start + x't) - y), -1, 1) x.
 
 Statement. The minimum of the sum of these losses, perturbed as `dpreg.privacy.noise` says for
 G R = 1 and c = A wbar, is eps-DP, whatever was released before.
 
 Proof. Given what was released before, the place is fixed. A row's loss then follows from the row
-alone: u and e are exact in any order (`dpreg.looks.rows`), l is summed column by column, and all
-else is done cell by cell. It is convex and once differentiable in t, with the gradient -w h' v,
-whose length is at most w k l = 1, and wherever it has a second derivative that is w v v' or 0, of
-rank one and norm at most w l^2 <= A wbar; that holds for the stored floats up to their roundings,
-of which there are no more than `dpreg.privacy.noise` leaves room for. An incomplete row has no
-loss. So the assumptions there hold. QED
+alone: u and eta are exact in any order (`dpreg.looks.rows`), l is summed column by column, and all
+else is done cell by cell. As m never falls it is convex and once differentiable in t. Its gradient
+is at most w k l/Z = 1 long, blindly w l/Z <= 1. As the slope of m is at most B, its second
+derivative, wherever it has one, is between 0 and w B v v', of rank one and norm at most
+w B l^2 <= A wbar. That holds for the stored floats up to their roundings, of which there are no
+more than `dpreg.privacy.noise` leaves room for. An incomplete row has no loss. So the assumptions
+there hold. QED
 
-At the minimum t the rows' gradients add up to minus D t + b: in units of Z, the sum of w h' v is
-D t + b. That is the inner part of the score at t (`dpreg.looks.rows`), and so D t is that part with
-the noise -b: a look at t, which no noise of H led to.
+At the minimum t the rows' gradients add up to minus D t + b: in units of Z, the sum of
+w clip(y - m, -k, k) v is D t + b. That is the inner part of the score at t (`dpreg.looks.rows`),
+and so D t is that part with the noise -b: a look at t, which no noise of H led to.
 """
 
 from __future__ import annotations
@@ -59,6 +64,7 @@ from flint import arb, arb_mat, ctx
 from scipy.linalg import cho_factor, cho_solve
 
 from dpreg.arrays import Floats
+from dpreg.looks.families import Family, Linear
 from dpreg.looks.rows import PIECE, Rows
 from dpreg.privacy.account import Part
 from dpreg.privacy.balls import ball
@@ -66,6 +72,7 @@ from dpreg.privacy.noise import ObjectiveNoise, objective_noise
 from dpreg.privacy.protection import Protection
 from dpreg.sources.base import slices
 
+_LINEAR: Final = Linear()
 _BLOCK: Final = 2048
 _FEW: Final = 64  # precision
 _UNIT: Final = 2.0**-53 * 1.001
@@ -87,11 +94,8 @@ class Objective:
     Parameters
     ----------
     x : (n, d) array
-        v/k.
-    y : (n,) array
-        e/k.
-    weights : (n,) array
-        omega: w k^2.
+    y, weights : (n,) arrays
+        The latter are omega.
     radius : float
         R.
     limit : float
@@ -100,6 +104,10 @@ class Objective:
         D.
     noise : sequence of Fraction
         b; none yet while rows are held alone.
+    start, scale : (n,) arrays, or float
+    family : Family
+    bend : float
+        B.
     """
 
     x: Floats
@@ -109,30 +117,39 @@ class Objective:
     limit: float
     penalty: Fraction = Fraction(0)
     noise: Sequence[Fraction] = ()
+    start: Floats | float = 0.0
+    scale: Floats | float = 1.0
+    family: Family = _LINEAR
+    bend: float = 1.0
 
     @property
     def steepest(self) -> float:
         """Lipschitz constant of the gradient, at least."""
-        bend = float(self.weights @ np.square(self.x).sum(axis=1))
+        bend = float((self.weights * self.scale * self.bend) @ np.square(self.x).sum(axis=1))
         return bend * 1.01 + float(self.penalty)  # precision
+
+    def _slopes(self, t: Floats) -> tuple[Floats, Floats]:
+        """Return h' of each row, and how it grows with the predictor."""
+        terms = self.family.followed(self.start + self.x @ t, self.bend)
+        slopes = (terms.mean - self.y) * self.scale
+        return np.clip(slopes, -1.0, 1.0), terms.weight * self.scale * (np.abs(slopes) < 1.0)
 
     def gradient(self, t: Floats) -> Floats:
         """Return the gradient, (d,)."""
-        slopes = np.clip(self.x @ t - self.y, -1.0, 1.0)
-        own = self.x.T @ (self.weights * slopes) + np.array(self.noise, dtype=np.float64)
+        own = self.x.T @ (self.weights * self._slopes(t)[0]) + np.array(self.noise, dtype=float)
         return np.asarray(own + float(self.penalty) * t)
 
     def curvature(self, t: Floats) -> Floats:
         """Return the second derivatives, (d, d)."""
-        bent = (np.abs(self.x @ t - self.y) < 1.0).astype(np.float64)
-        own = self.x.T @ (self.x * (self.weights * bent)[:, None])
+        own = self.x.T @ (self.x * (self.weights * self._slopes(t)[1])[:, None])
         return np.asarray(own + float(self.penalty) * np.eye(len(t)))
 
     def near(self, t: Floats) -> float:
         """Return a proved bound on the length of the gradient at t."""
-        size = np.abs(self.x)
-        slopes = np.clip(self.x @ t - self.y, -1.0, 1.0)
-        off = _UNIT * (len(t) + 3) * (size @ np.abs(t) + np.abs(self.y))
+        size, slopes = np.abs(self.x), self._slopes(t)[0]
+        reach = size @ np.abs(t) + np.abs(self.start)
+        off = _UNIT * (len(t) + 2) * reach + self.family.rounding * (1 + reach)
+        off = self.scale * self.bend * off + 4 * _UNIT
         spread = _UNIT * (_FEW + 3) * np.abs(slopes) + np.minimum(off, 2.0)
         errors = size.T @ (self.weights * spread)
         found = _added(self.x, self.weights * slopes)
@@ -149,13 +166,12 @@ class Objective:
         for start in range(0, len(self.y), _BLOCK):
             piece = slice(start, start + _BLOCK)
             x = arb_mat(self.x[piece].tolist())
-            each = zip(
-                (x * at).entries(),
-                self.y[piece].tolist(),
-                self.weights[piece].tolist(),
-                strict=True,
-            )
-            slopes = [(eta - y).min(arb(1)).max(arb(-1)) * weight for eta, y, weight in each]
+            columns = (self.y, self.weights, self.start, self.scale)
+            numbers = (np.broadcast_to(one, self.y.shape)[piece].tolist() for one in columns)
+            slopes = []
+            for way, y, weight, start, scale in zip((x * at).entries(), *numbers, strict=True):
+                slope = (self.family.ball(start + way, self.bend) - y) * scale
+                slopes.append(slope.min(arb(1)).max(arb(-1)) * weight)
             own = (arb_mat(1, len(slopes), slopes) * x).entries()
             found = [a + b for a, b in zip(found, own, strict=True)]
         return found
@@ -263,9 +279,12 @@ def hold(rows: Rows, cells: Iterable[Floats]) -> Objective:
     for some in cells:
         pieces = slices(some.shape[1], PIECE)
         parts += (rows.losses(np.ascontiguousarray(some[:, piece])) for piece in pieces)
-    x, y, weights = (np.concatenate(each) for each in zip(*parts, strict=True))
+    x, y, weights, start, scale = (np.concatenate(each) for each in zip(*parts, strict=True))
     place = rows.place
-    return Objective(x, y, weights, math.sqrt(place.information * place.weight), 1.0)
+    assert place.bend is not None
+    radius = math.sqrt(place.information * place.weight)
+    held = Objective(x, y, weights, radius, 1.0, start=start, scale=scale)
+    return replace(held, family=place.family, bend=place.bend)
 
 
 def perturbation(

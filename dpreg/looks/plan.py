@@ -120,8 +120,7 @@ class LookPlan:
     later : Fraction
         Share that is kept for looks at the columns that are chosen.
     holds : bool
-        Whether the last look may take a minimum: at pure eps, where rows of a linear model are at
-        hand and are units.
+        Whether the last look may take a minimum: at pure eps, where rows are at hand and are units.
     """
 
     triangle: Triangle
@@ -156,7 +155,8 @@ class LookPlan:
         """Return the shares of the looks before the last, the first one's in front.
 
         One of them is made in between where terms are chosen and the link is the identity. Those
-        after the first are larger where rows turn out to be too many to be `held` for a minimum.
+        after the first are larger where rows turn out to be too many to be `held` for a minimum; if
+        weights follow the fit they are as where terms are chosen.
         """
         if self.gaussian:
             first, more = TUNING.early, (TUNING.early,) * TUNING.looks
@@ -165,6 +165,8 @@ class LookPlan:
             choosing = TUNING.choosing_pure
             first = choosing[-1] if self.chooses or self.holds else TUNING.early_pure
             more = (first if self.holds and held else TUNING.early_pure,) * TUNING.looks_pure
+            if self.holds and held and curved:
+                more = choosing
         if self.locating:
             more = choosing if curved else choosing[:1]
         return tuple(_share(one) * (1 - self.later) for one in (first, *more))
@@ -342,7 +344,7 @@ def plan_looks(
     chooses, later
         As for `LookPlan`.
     holds : bool
-        Whether rows of a linear model are at hand.
+        Whether rows are at hand.
     """
     triangle = layout(range(columns + others + 1), exclusive)
     gaussian = cost.delta > 0 and noise != "matrix-laplace"

@@ -11,9 +11,8 @@ so that A sum k k' is the information and S sum f the score. Of a family whose s
 blindly, f = c g e v / (wbar^(1/2) S) with c = min(1, wbar^(1/2) S / (g ebar |v|)), ebar the
 farthest that any response lies from the mean: c does not see y. f comes in two parts: the *inner*
 one is what f would be if S were S/(1 + m), the *outer* one is the rest; m is the place's. Where
-the inner part is to be a minimum's (`dpreg.looks.minimum`) it is that of a row whose g e counts as
-much as its k, h^2 A wbar/w times, and the outer one is the rest as far as m S/(1 + m). At a
-*locating look* one weight serves both,
+the inner part is to be a minimum's, it is the slope of the row's loss (`dpreg.looks.minimum`), and
+the outer one is the rest as far as m S/(1 + m). At a *locating look* one weight serves both,
 
     omega = min(1, R^2 wbar / (w |v|^2)),    k = (omega w / wbar)^(1/2) v / R,
     f = clip(omega^(1/2) g e w^(-1/2) / tau, -1, 1),
@@ -138,8 +137,8 @@ class Rows:
         found[0][:, seen.absent] = 0.0
         return found
 
-    def losses(self, cells: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return v/k, e/k and w k^2 of complete rows of a linear model: `dpreg.looks.minimum`.
+    def losses(self, cells: Floats) -> tuple[Floats, ...]:
+        """Return what is held of complete rows for their losses: `dpreg.looks.minimum`.
 
         Parameters
         ----------
@@ -147,17 +146,21 @@ class Rows:
 
         Returns
         -------
-        (rows, d), (rows,) and (rows,) arrays
+        x : (rows, d) array
+        y, weights, start, scale : (rows,) arrays
         """
         seen, place = _Seen.of(self, cells), self.place
-        weight = np.minimum(
-            seen.weight, place.information * place.weight / (seen.length * seen.length)
-        )
+        weight, unit = seen.counted(place), _unit(place)
         k = 1 / (weight * seen.length)
-        unit = place.score * math.sqrt(place.weight) / 2
-        e = seen.residual / (seen.weight * unit)
         here = np.logical_not(seen.absent)
-        return (seen.v / k).T[here], (e / k)[here], (weight * k * k)[here]
+        if not math.isfinite(place.family.limits[0]):
+            none = np.zeros(len(k))
+            e = (seen.response - seen.predictor) / unit
+            made = (seen.v / k).T, e / k, weight * k * k, none, none + 1.0
+        else:
+            k = np.ones(len(k)) if place.family.blind else k * unit
+            made = (seen.v * unit).T, seen.response, weight * k / unit / unit, seen.predictor, 1 / k
+        return tuple(each[here] for each in made)
 
     def summed(self, cells: Floats, codes: Ints) -> Limited:
         """Return the same of persons, whose rows were summed before they were limited.
@@ -225,7 +228,10 @@ def made_once(reader: Reader, vectors: Vectors) -> tuple[Reader, Vectors]:
 
 @dataclass(slots=True, eq=False, repr=False)
 class _Seen:
-    """What both kinds of looks begin with: v, |v| and the family's terms, row by row."""
+    """What all looks begin with, row by row: v, |v| and the family's terms.
+
+    `response` is that of one trial; `own` is the number of trials, or the weight of its own.
+    """
 
     v: Floats
     length: Floats
@@ -233,13 +239,17 @@ class _Seen:
     residual: Floats
     farthest: Floats | None
     absent: Bools
+    predictor: Floats
+    response: Floats
+    own: Floats
 
     @classmethod
     def of(cls, rows: Rows, cells: Floats) -> _Seen:
         described, family = rows.described, rows.place.family
         v = np.empty((described.size, cells.shape[1]))
         applied(rows._forms, cells, v)
-        terms = family.terms(v[0])
+        predictor = v[0].copy()
+        terms = family.terms(predictor)
         mean, weight, cap = terms.mean, terms.weight, np.full(cells.shape[1], family.cap)
         absent = cells[0] == 0.0
         if described.trials is not None:
@@ -251,6 +261,8 @@ class _Seen:
         residual += described.response[0]
         if math.isfinite(family.limits[0]):
             np.minimum(residual, cap, out=residual)
+        own = cap if family.blind else np.ones(cells.shape[1])
+        response = residual / own
         residual -= mean
         residual *= terms.factor
         if described.weights is not None:
@@ -268,7 +280,21 @@ class _Seen:
         for coordinate in v[1:]:
             length += coordinate * coordinate
         np.sqrt(length, out=length)
-        return cls(v, length, weight, residual, farthest, absent)
+        return cls(v, length, weight, residual, farthest, absent, predictor, response, own)
+
+    def counted(self, place: Place) -> Floats:
+        """Return w, how much rows count in a minimum: `dpreg.looks.minimum`."""
+        assert place.bend is not None
+        bent = place.bend * self.length * self.length
+        weight = np.minimum(self.own, place.information * place.weight / bent)
+        if self.farthest is not None:
+            np.minimum(weight, _unit(place) / self.length, out=weight)
+        return weight
+
+
+def _unit(place: Place) -> float:
+    """Return Z: `dpreg.looks.minimum`."""
+    return place.score * math.sqrt(place.weight) / 2
 
 
 def _apart(seen: _Seen, place: Place) -> Limited:
@@ -280,16 +306,24 @@ def _apart(seen: _Seen, place: Place) -> Limited:
     k = seen.v * np.minimum(scale, most)
     unit = _ONE / (root * place.score)
     drawn = seen.residual * unit
-    if seen.farthest is None:
-        near = most / (1 + place.times)
-        inner = drawn * np.minimum(most / scale, 1.0) ** 2 if place.weighed else drawn
-        inner = np.minimum(np.maximum(inner, -near), near)
-        room = most - near
-        outer = np.minimum(np.maximum(drawn - inner, -room), room)
+    near = most / (1 + place.times)
+    room = most - near
+    if seen.farthest is not None:
+        whole = most / np.maximum(seen.farthest * unit, 1e-300)
+        inner = drawn * np.minimum(whole / (1 + place.times), 1.0)
+        outer = drawn * np.minimum(whole, 1.0) - inner
+        if place.bend is not None:
+            share = seen.counted(place) / seen.own
+            inner = drawn * share
+            outer = drawn * np.minimum(np.minimum(whole, 1.0) - share, whole / 2)
     else:
-        room = most / np.maximum(seen.farthest * unit, 1e-300)
-        inner = drawn * np.minimum(room / (1 + place.times), 1.0)
-        outer = drawn * np.minimum(room, 1.0) - inner
+        inner = drawn
+        if place.bend is not None:
+            mean = place.family.followed(seen.predictor, place.bend).mean
+            inner = (seen.response - mean) * (seen.counted(place) * unit)
+            inner[seen.absent] = 0.0
+        inner = np.minimum(np.maximum(inner, -near), near)
+        outer = np.minimum(np.maximum(drawn - inner, -room), room)
     np.trunc(k, out=k)
     hold_norm(k)
     return k, *_of_parts(seen.v, inner, outer, place.times)

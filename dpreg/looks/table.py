@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -39,6 +39,7 @@ from dpreg.looks.minimum import hold, released_minimum
 from dpreg.looks.plan import LookPlan, Opened
 from dpreg.looks.records import Box, Described, Release
 from dpreg.looks.rows import PIECE, Rows
+from dpreg.looks.tuning import TUNING
 from dpreg.moments import Moments, read_moments
 from dpreg.privacy.look_noise import FitNoise, MinimumNoise, MomentNoise
 from dpreg.privacy.noise import HOLD
@@ -163,6 +164,7 @@ def _symmetric(cells: list[int], size: int) -> tuple[tuple[int, ...], ...]:
     return tuple(map(tuple, matrix))
 
 
+_STEEPEST: Final = 50.0  # precision
 _NEARLY: Final = 1 - 2.0**-20  # precision: a point is rounded to grids
 
 
@@ -308,30 +310,33 @@ class Taken(ABC):
         noise: MinimumNoise,
         count: float,
         *,
-        before: Release,
+        before: Release | Callable[[Point], Release],
         places: Sequence[int] | None = None,
     ) -> Release:
-        """Release the minimum of a linear model's losses around a point, and what they cut there.
+        """Release the minimum of losses around a point, and what they cut there.
 
         The look is at the minimum. What it shows of the inner part of the score is the penalty
         times the way that led there (`dpreg.looks.minimum`).
 
         Parameters
         ----------
-        point, family, limits, share, before, places
+        point, family, limits, share, places
             As for `fitting`; it is a call's last look.
         noise : MinimumNoise
         count : float
             Released number of rows.
+        before : Release or callable
+            As for `fitting`, or what takes a locating look at the minimum.
         """
         A, S = limits
+        steep = point.weight * math.exp(min(TUNING.longest * math.sqrt(point.variance), _STEEPEST))
         place_at = partial(
             place_of,
             family=family,
             known=self.described.known,
             information=A,
             score=S,
-            weighed=True,
+            bend=family.bend(steep),
         )
         place, at = place_at(point)
         t, penalty, outer_noise, trace_noise = self._minimum(place, noise, share, count)
@@ -341,7 +346,8 @@ class Taken(ABC):
         exact = self._sums(place, self.described, matrix=False)
         parts = zip(exact.score, exact.contrast, strict=True)  # as long as each other
         outer = S * _noisy([(s - c) // 2 for s, c in parts], outer_noise)
-        information, spread, unseen = carried(before, at, places)
+        told = before if isinstance(before, Release) else before(at)
+        information, spread, unseen = carried(told, at, places)
         return Release(
             point=at,
             information=information,
@@ -356,11 +362,11 @@ class Taken(ABC):
             rest=outer,
             times=noise.times,
             minimum=True,
-            degrees=before.degrees,
+            degrees=told.degrees,
             # Of a row farther out than 2 A less than half is in the inner part.
             cuts=self._cuts(at, family, S, 1) or self._cuts(at, family, 2 * A, 0),
             lacks=False,
-            carried=spread,
+            carried=spread if told is before else None,
             unseen=unseen,
         )
 
@@ -444,7 +450,7 @@ class Table(Taken):
     def _minimum(
         self, place: Place, noise: MinimumNoise, share: Fraction, count: float
     ) -> tuple[Floats, float, tuple[int, ...], int]:
-        own, outer, trace = self._drawn(noise, share, last=not self.plan.later)
+        own, outer, trace = self._drawn(noise, share)
         rows = Rows(self.design, self.described, place)
         chunks = self.reader.chunks(self.design.types, "rows")
         t, penalty, _ = released_minimum(hold(rows, map(rows.cells, chunks)), own, count, HOLD)

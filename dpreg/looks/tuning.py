@@ -44,7 +44,11 @@ class Tuning:
         Shares of the looks in between where terms are chosen; the last is also that of the first
         look at pure eps, and of all looks before a minimum: with a fifth the excess of predictions,
         beside 0.2, would be 1.52 for 1.27 (`python -m benchmarks.regression --methods auto --most
-        22000`, 2026-11-28), and errors on the held-out half a tenth larger.
+        22000`, 2026-11-28), and errors on the held-out half a tenth larger. Where weights follow
+        the fit both are those of the looks that lead to a minimum and wait for it. Did the second
+        look not wait, the excess deviance of a `dp_glm` would be 1.4 times 0.2's for 1.6, but real
+        intervals of these would hold .89 for .96 (20 releases, both halves, 2026-11-29); with .25
+        and .1, or .15 and .15, both do as they do.
     left : float
         What signal of a choice's looks noise is balanced for, in units of phi.
     fresh, fresh_pure : float
@@ -82,9 +86,10 @@ class Tuning:
         models .929, .940 and .949 at 1.30, 1.37 and 1.42 (20 releases, both halves, 2026-11-28).
         With .25 pure intervals hold .92 at 3.7 for .93 at 3.8 (10 releases, 2026-11-28).
     limit_minimum : float
-        c beside a minimum, but of looks at chosen columns. With .15 real intervals at eps = 1 hold
-        .92, and the excess of predictions is 1.20 times 0.2's for 1.27 (10 releases, 2026-11-28);
-        with .35 it is 1.46, and errors on the held-out half an eighth larger (20 releases).
+        c beside a minimum, but of looks at chosen columns (of a `dp_glm` .1 and .35 do as well).
+        With .15 real intervals at eps = 1 hold .92, and the excess of predictions is 1.20 times
+        0.2's for 1.27 (10 releases, 2026-11-28); with .35 it is 1.46, and errors on the held-out
+        half an eighth larger (20 releases).
     doubt : float
         Standard errors by which what a limit cut may exceed what was seen of it; times by which the
         variance that estimates are drawn by exceeds what looks usually leave over. Of limits: at 0
@@ -102,7 +107,9 @@ class Tuning:
     longest : float
         Longest step, a row, in units of the predictor, and largest standard deviation of
         predictors while the fit is being located (6 of a logit does no better; at 1 errors are .07
-        larger). A fit has converged where the last step is shorter than half of it.
+        larger). A fit has converged where the last step is shorter than half of it. Also how many
+        of these a count's mean is followed from the usual predictor, before it goes on straight:
+        with 1 the excess deviance of a `dp_glm` is as much (`python -m benchmarks.glm_peers`).
     least : float
         Least part of what is expected that is believed of a release: of the rows that H counts, of
         the weight, of an eigenvalue of M in units of phi (and the inverse of its most). At .2 and

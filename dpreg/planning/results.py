@@ -119,7 +119,7 @@ class Planned(Printed):
             noise=facts.noise if facts.noise in NOISES else None,
             chooses=facts.chooses,
             later=fresh_share(facts.request.budget.delta) if fresh else Fraction(0),
-            holds=not facts.family,
+            holds=True,
         )
 
     @property

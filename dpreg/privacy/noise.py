@@ -86,10 +86,10 @@ all releases together cost the sum of what each costs (adaptive composition at p
 *Roundings.* J is the objective of the stored floats, taken as exact numbers; R and c bound what
 they stand for. Write u = 2**-53. A squared length is a sum of d squares that holds 1 (the
 constant's): each term is rounded d times at most, so that the float is at least (1 - u)^d of it. A
-weight min(1, R^2/|x|^2) made of it, and rows and weights made of that in up to eight roundings
-more, so have weight |x|^2 <= R^2 (1 + u)^8 (1 - u)^-(d + 2), and weight |x| at most R times the
-root of that. G and R themselves, as floats, are rounded six times more at most. So G R and c are
-taken (1 + s)^2 and 1 + s times as large, s = 2 (d + 16) u: enough, as (1 + u)^8 (1 - u)^-(d + 2) <=
+weight min(1, R^2/|x|^2) made of it, and rows and weights made of that in up to twelve roundings
+more, so have weight |x|^2 <= R^2 (1 + u)^12 (1 - u)^-(d + 2), and pull by at most G R times that.
+G and R themselves, as floats, are rounded six times more at most. So G R and c are taken
+(1 + s)^2 and 1 + s times as large, s = 2 (d + 16) u: enough, as (1 + u)^12 (1 - u)^-(d + 2) <=
 1 + s for d up to 2**50. Rows that are made with more roundings than these need a proof of their
 own.
 

@@ -345,10 +345,24 @@ def _cancelled(frame: DataFrame) -> Iterator[None]:
         context = session.sparkContext
         put, cancel, remove = context.addJobTag, context.cancelJobsWithTag, context.removeJobTag
     put(tag)
+    stopped = False
     try:
         yield
-    except KeyboardInterrupt:
+    except BaseException as error:
+        stopped = _interrupted(error)
+        if not stopped:
+            raise
         cancel(tag)
-        raise
     finally:
-        remove(tag)
+        try:
+            remove(tag)
+        finally:
+            if stopped:
+                raise KeyboardInterrupt
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Return whether an interrupt led there: a connection that it broke off may fail afterwards."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None

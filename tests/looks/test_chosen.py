@@ -185,9 +185,12 @@ def test_limits_of_looks_at_chosen_columns_follow_from_a_wide_constant(delta, mo
         return honest(*args, **more)
 
     monkeypatch.setattr(loop, "fit_limits", noted)
-    look_at_chosen(own, seen, point_of_chosen(seen, [1, 3]), [0, 1, 3])
+    point = point_of_chosen(seen, [1, 3])
+    look_at_chosen(own, seen, point, [0, 1, 3])
     assert len(told) >= 2  # a look at the point, and nearer
-    assert all(one == {"limit": TUNING.limit_wide, "before": None} for one in told)
+    squared = 1 + float(point.spread.sum()) if own.plan.holds else 3.0
+    wide = {"limit": TUNING.limit_wide, "before": None, "squared": squared}
+    assert told == [wide] * len(told)
 
 
 def test_a_released_information_that_noise_drowns_gives_a_point_all_the_same():

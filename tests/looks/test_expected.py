@@ -109,7 +109,7 @@ def test_a_minimum_is_that_of_a_table_of_the_rows_that_are_stood_for(times):
     own = Table(reader, design, DESCRIBED, plan.open(account))
     account.charge(None, "a test")
     place, _ = place_of(
-        from_box(made.box(), Linear(), DESCRIBED)[0], Linear(), information=6.0, score=0.5
+        from_box(made.box(), Linear(), DESCRIBED)[0], Linear(), information=6.0, score=0.5, bend=1.0
     )
     share = Fraction(1)
     told = []

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import statsmodels.api as sm
+from flint import arb, ctx
 from scipy.special import expit
 from scipy.stats import norm
 
@@ -98,3 +99,36 @@ def test_slopes_fall_where_predictors_explain_much():
     assert Binomial().slope(0.5, 0.0) == 0.25
     assert 0.35 * 0.25 <= Binomial().slope(0.5, 0.2) < 0.25
     assert Poisson(20.0).slope(3.0, 1.0) == 3.0
+
+
+@FAMILY
+def test_a_mean_is_followed_in_a_straight_line_from_where_it_is_too_steep(family):
+    """In floats within the bound of the module of what balls of many digits say."""
+    eta = np.concatenate([np.linspace(-40, 40, 401), [-1e3, -1e-9, 0.0, 1e-9, 1e3]])
+    for at in (-1.5, 0.3, 20.0):
+        bend = family.bend(math.exp(at))
+        made = family.followed(eta, bend)
+        slack = family.rounding * bend * (1 + np.abs(eta)) + 2.0**-1000
+        with ctx.workprec(200):
+            balls = [family.ball(arb(float(one)), bend) for one in eta]
+            for ball, found, most in zip(balls, made.mean, slack, strict=True):
+                assert abs(ball - float(found)) <= float(most)
+        order = np.argsort(eta)
+        rise, run = np.diff(made.mean[order]), np.diff(eta[order])
+        assert (rise >= -2 * most).all()
+        assert (rise <= bend * run * (1 + 1e-9) + 1e-12 * (1 + made.mean.max())).all()
+        inside = (eta > max(family.limits[0], -40)) & (eta < min(at, family.limits[1]))
+        if family.name == "binomial":
+            inside &= np.abs(eta) < 13
+        usual = family.terms(eta[inside])
+        trials = family.cap if family.name == "binomial" else 1.0
+        np.testing.assert_allclose(made.mean[inside] * trials, usual.mean, rtol=1e-9)
+        assert (made.weight <= bend * (1 + 1e-12)).all()
+
+
+def test_a_bend_is_the_steepest_a_mean_is():
+    assert Binomial(7.5).bend(3.0) == 0.25
+    assert Linear().bend(-2.0) == 1.0
+    assert Poisson(20.0).bend(3.0) == 3.0
+    assert Poisson(20.0).bend(700.0) == 20.0
+    assert Poisson(20.0).bend(1e-30) == pytest.approx(20.0 * 2.0**-20)

@@ -57,7 +57,7 @@ class Listening:
         return self.table.locating(point, family, limits, share, signal)
 
 
-def rows_of(n, delta, name="linear", seed=0, *, eps=1, who=WHO, holds=False):
+def rows_of(n, delta, name="linear", seed=0, *, eps=1, who=WHO, **more):
     rng = np.random.default_rng(seed)
     kind, p = KINDS[name], 3
     z = np.column_stack([np.ones(n), np.clip(rng.normal(size=(n, p)) * 0.3, -1, 1), np.zeros(n)])
@@ -66,7 +66,7 @@ def rows_of(n, delta, name="linear", seed=0, *, eps=1, who=WHO, holds=False):
         z[:, -1] = np.clip(eta + rng.normal(size=n) * 0.1, -1, 1)
     else:
         z[:, -1] = 2 * rng.binomial(1, 1 / (1 + np.exp(-4 * eta))) - 1
-    plan = plan_looks(p, Budget(eps, delta), who, holds=holds)
+    plan = plan_looks(p, Budget(eps, delta), who, **more)
     return Listening(table_of(z, kind, plan, p)), kind.family
 
 
@@ -183,12 +183,45 @@ def test_the_last_pure_look_takes_a_minimum_of_rows_at_hand(held, monkeypatch):
         seen.rows, point.size, point.dispersion, noise.information_sd, noise.score_sd, 1,
         farthest(point, family, rows.described),
         limit=TUNING.limit_minimum if held else TUNING.limit_wide,
+        squared=1 + float(point.spread.sum()) if held else None,
     )  # fmt: skip
     if held:
         assert more == [seen.rows, None]
         reach = farthest(seen.releases[-1].point, family, rows.described)
         cuts = limits[1] < reach[1] or 2 * limits[0] < reach[0]
         assert seen.releases[-1].cuts == cuts
+
+
+def test_where_weights_follow_the_fit_information_is_that_of_a_look_at_the_minimum(monkeypatch):
+    rows, family = rows_of(20_000, "0", "logit", holds=True, eps=4)
+    seen = look(rows, family)
+    parts = [Fraction(15, 100), Fraction(20, 100), Fraction(35, 100) + Fraction(15, 100)]
+    kinds = ["box", "locating", "minimum", "locating"]
+    assert [one for one, *_ in rows.asked] == kinds
+    assert [one for _, one, *_ in rows.asked] == [*parts, Fraction(15, 100)]
+    assert sum(one for _, one, *_ in rows.asked) == 1
+    first, there, last = seen.releases
+    assert rows.asked[2][3][1] == rows.plan.minimum_noise(parts[2])
+    at = rows.asked[3][3][0]
+    np.testing.assert_allclose(at.slopes, last.point.slopes)
+    assert at.weight != last.point.weight  # it is of the fit, and so are weights
+    assert (first.together, there.together, last.together) == (True, True, False)
+    assert last.minimum
+    np.testing.assert_allclose(
+        last.information * last.point.weight, there.information * at.weight, rtol=1e-6
+    )
+    assert last.information_sd * last.point.weight == pytest.approx(
+        there.information_sd * at.weight
+    )
+    assert last.carried is None
+    assert last.degrees == there.degrees
+
+
+def test_where_terms_are_chosen_no_look_waits_for_a_minimum():
+    rows, family = rows_of(20_000, "0", "logit", holds=True, eps=4, chooses=True)
+    look(rows, family)
+    assert [one for one, *_ in rows.asked] == ["box", *["locating"] * 3]
+    assert sum(one for _, one, *_ in rows.asked) == 1
 
 
 @pytest.mark.parametrize(
@@ -219,5 +252,5 @@ def test_each_look_is_taken_where_the_one_before_said(delta, monkeypatch):
     for place, (args, more, point) in enumerate(told):
         assert args[0] is seen.releases[place]
         assert args[2] == seen.rows
-        assert more == {"first": place == 0}
+        assert more == {"first": place == 0 and delta != "0"}
         assert rows.asked[place + 2][3][0] is point

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from flint import arb, ctx
 from oracles.look_rows import FULL, KINDS, ONE, Stored, chunk, hostile, plain, point_of, squares
 from oracles.minima import worst
 from oracles.tagged_noise import cells_of, cost, tagged
@@ -35,18 +36,36 @@ SHARE = Fraction(1, 5)
 RELATIONS = pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
 
 
-def rows_at(point, limits, described=None, *, size=None, weighed=True):
-    """Rows of a linear model at a point, as a minimum sees them."""
-    described = described or LINEAR.described(point.size - 1)
+EVERY = pytest.mark.parametrize("name", KINDS)
+
+
+def rows_at(point, limits, described=None, *, size=None, bend=-1.0, kind=LINEAR):
+    """Rows at a point, as a minimum sees them; without a bend as other looks do."""
+    described = described or kind.described(point.size - 1)
     A, S = limits
+    if bend == -1.0:
+        bend = bend_of(point, kind)
     place, at = place_of(
-        point, Linear(), known=described.known, information=A, score=S, weighed=weighed
+        point, kind.family, known=described.known, information=A, score=S, bend=bend
     )
-    return Rows(Stored(size or point.size + 1), described, place), at
+    return Rows(Stored(size or width(kind, point.size - 1)), described, place), at
+
+
+def bend_of(point, kind):
+    return kind.family.bend(point.weight * math.exp(2 * math.sqrt(point.variance)))
+
+
+def width(kind, p):
+    return p + 2 + (kind.most > 0)
 
 
 def losses_of(rows, z):
     return hold(rows, [rows.cells(chunk(z))])
+
+
+def losses_here(rows, z):
+    """Which rows have a loss: those without trials have none."""
+    return np.array(plain(rows, np.rint(z.T * ONE)).held)
 
 
 def some(rng, n, size):
@@ -88,55 +107,136 @@ def test_rows_have_the_losses_that_the_module_says(own):
     assert 0.05 < far.mean() < 0.95
 
 
-def test_a_row_has_the_same_losses_wherever_it_stands():
-    rng = np.random.default_rng(2)
-    rows, _ = rows_at(point_of(rng, LINEAR, 3, far=2.0), (4.0, 0.5))
-    z = some(rng, 20_000, 5)
+def mean_of(kind, eta, bend):
+    """The mean of one trial, and where a straight line goes on."""
+    if kind.family.blind:
+        return 1 / (1 + np.exp(-eta))
+    top = math.log(bend)
+    return np.exp(np.minimum(eta, top)) + bend * np.maximum(eta - top, 0)
+
+
+@pytest.mark.parametrize("name", ["logit", "trials", "counts", "large counts"])
+def test_rows_of_other_families_have_the_losses_that_the_module_says(name):
+    """Their gradient, by the formula of the module and numpy's own functions."""
+    rng, p, kind = np.random.default_rng(3), 2, KINDS[name]
+    point = dataclasses.replace(point_of(rng, kind, p, far=1.5, steep=0.5), weight=0.3)
+    z = some(rng, 500, width(kind, p))
+    z[7, 0] = 0.0
+    bend, there = bend_of(point, kind), plain(rows_at(point, (1, 1), kind=kind)[0], z.T * ONE)
+    v, length = there.v[:, there.held], np.linalg.norm(there.v[:, there.held], axis=0)
+    own = there.cap[there.held] if kind.family.blind else np.ones(there.held.sum())
+    y = (there.residual + there.mean)[there.held] / own
+    usual = float(np.median(own * length * length))
+    limits = bend * usual / point.weight, 1.4 * math.sqrt(usual / point.weight)
+    rows, at = rows_at(point, limits, kind=kind)
+    made = dataclasses.replace(losses_of(rows, z), noise=[Fraction(0)] * (p + 1))
+    unit = limits[1] / 2 * math.sqrt(at.weight)
+    w = np.minimum(own, limits[0] * at.weight / bend / length**2)
+    free = w == own
+    if kind.family.blind:
+        assert (unit / length < w).any()
+        w = np.minimum(w, unit / length)
+    assert 0.02 < free.mean() < 0.98
+    assert len(made.y) == there.held.sum() < len(z)
+    for t in (np.zeros(p + 1), rng.normal(size=p + 1), 8 * rng.normal(size=p + 1)):
+        gap = mean_of(kind, there.eta[there.held] + unit * (t @ v), bend) - y
+        slopes = np.clip(gap, *np.outer([-1, 1], unit / (w * length)))
+        expected = v @ (w * slopes) / unit
+        np.testing.assert_allclose(made.gradient(t), expected, rtol=1e-6, atol=1e-6 * len(z))
+    cut = np.abs(gap) > unit / (w * length) * (1 + 1e-9)
+    assert cut.any() != kind.family.blind
+
+
+@pytest.mark.parametrize("name", ["logit", "trials"])
+def test_weights_of_yes_and_no_do_not_see_which(name):
+    rng, kind = np.random.default_rng(6), KINDS[name]
+    rows, _ = rows_at(point_of(rng, kind, 2, far=3.0), (1.0, 1.0), kind=kind)
+    z = some(rng, 300, width(kind, 2))
+    made = []
+    for y in (-1.0, 1.0):
+        z[:, -1] = y
+        made.append(losses_of(rows, z))
+    one, other = made
+    assert np.array_equal(one.weights, other.weights)
+    assert np.array_equal(one.x, other.x)
+    assert (one.y < other.y).all()
+
+
+@EVERY
+def test_a_bound_and_a_ball_hold_the_gradient(name):
+    """In floats and in balls, of many digits, which the losses are nearly nothing of."""
+    rng, kind = np.random.default_rng(7), KINDS[name]
+    rows, _ = rows_at(point_of(rng, kind, 2, far=4.0, steep=2.0), (2.0, 0.7), kind=kind)
+    made = losses_of(rows, hostile(rng, 400, width(kind, 2)))
+    noise = [Fraction(1, 3), Fraction(-2, 7), Fraction(0)]
+    made = dataclasses.replace(made, penalty=Fraction(7, 5), noise=noise)
+    for size in (0.0, 0.1, 3.0, 1e3):
+        t = rng.normal(size=3) * size
+        with ctx.workprec(200):
+            exact = made.ball([arb(float(cell)) for cell in t])
+            length = float(sum((cell * cell for cell in exact), arb(0)).sqrt().mid())
+        found = made.gradient(t)
+        np.testing.assert_allclose(found, [float(cell.mid()) for cell in exact], rtol=1e-9)
+        assert length <= made.near(t) <= length * 1.05 + 1e-9
+
+
+@EVERY
+def test_a_row_has_the_same_losses_wherever_it_stands(name):
+    rng, kind = np.random.default_rng(2), KINDS[name]
+    rows, _ = rows_at(point_of(rng, kind, 3, far=2.0), (4.0, 0.5), kind=kind)
+    z = some(rng, 20_000, width(kind, 3))
+    z = z[losses_here(rows, z)]
     whole, order = losses_of(rows, z), rng.permutation(len(z))
     moved, single = losses_of(rows, z[order]), losses_of(rows, z[[11]])
-    for name in ("x", "y", "weights"):
-        assert np.array_equal(getattr(moved, name), getattr(whole, name)[order])
-        assert np.array_equal(getattr(single, name), getattr(whole, name)[[11]])
+    for part in ("x", "y", "weights", "start", "scale"):
+        assert np.array_equal(getattr(moved, part), getattr(whole, part)[order])
+        assert np.array_equal(getattr(single, part), getattr(whole, part)[[11]])
 
 
-@pytest.mark.parametrize("own", [False, True], ids=["plain", "own weights"])
+@pytest.mark.parametrize("name", [*KINDS, "own weights"])
 @pytest.mark.parametrize("seed", range(6))
-def test_no_row_pulls_or_bends_by_more_than_noise_is_fitted_to(seed, own):
+def test_no_row_pulls_or_bends_by_more_than_noise_is_fitted_to(seed, name):
     """In exact arithmetic, whatever the cells, with the roundings that are allowed for."""
-    rng = np.random.default_rng(seed)
+    rng, own, kind = np.random.default_rng(seed), name == "own weights", KINDS.get(name, LINEAR)
     p = int(rng.integers(1, 30))
-    point = point_of(rng, LINEAR, p, far=10.0 ** rng.uniform(-2, 4))
-    described, size = None, p + 2
+    point = point_of(rng, kind, p, far=10.0 ** rng.uniform(-2, 4))
+    described, size = None, width(kind, p)
     if own:
         size += 2
         described = Described(tuple(range(1, p + 1)), (p + 1,), (0.7,), (0.0, 1.0))
         described = dataclasses.replace(described, weights=Told(p + 2, (0.5, 0.5)))
     limits = 10.0 ** rng.uniform(-1, 3), 10.0 ** rng.uniform(-3, 2)
-    rows, _ = rows_at(point, limits, described, size=size)
+    if kind.family.blind:  # whose weights both limits may hold down
+        limits = (limits[0], limits[1] / 1e2) if seed % 2 else (limits[0] / 1e4, limits[1] * 1e3)
+    rows, _ = rows_at(point, limits, described, size=size, kind=kind)
     made = losses_of(rows, hostile(rng, 120, size))
     who, eps = Protection("replace-one"), Fraction(1)
     noise = objective_noise(p + 1, 1 / made.radius, 1.0, made.radius**2, 60, eps, who)
     bent = Fraction(1, 10)
     curve = noise.penalty * (bent + bent * bent / 2)
     pull = Fraction(noise.scale, 2 * 2**noise.bits) * Fraction(89, 100)
-    reached = 0.0
-    for x, weight in zip(made.x, made.weights, strict=True):
+    pulled = bent_by = 0.0
+    bend = Fraction(float(made.bend))
+    for x, weight, scale in zip(made.x, made.weights, made.scale, strict=True):
         square = sum(Fraction(float(cell)) ** 2 for cell in x)
         omega = Fraction(float(weight))
-        assert omega * square <= curve
+        assert omega * Fraction(float(scale)) * bend * square <= curve
         assert omega**2 * square <= pull**2
-        reached = max(reached, float(omega**2 * square))
-    assert reached > 1 - 1e-9
+        pulled = max(pulled, float(omega**2 * square))
+        bent_by = max(bent_by, float(omega * Fraction(float(scale)) * bend * square))
+    assert max(pulled, bent_by / made.radius**2) > 1 - 1e-9
+    assert pulled > 1 - 1e-9 or kind.family.blind
 
 
+@EVERY
 @pytest.mark.parametrize("seed", range(4))
-def test_what_is_beyond_the_losses_is_the_outer_part(seed):
+def test_what_is_beyond_the_losses_is_the_outer_part(seed, name):
     """At t = 0 the slopes of the losses are the inner parts, and neither part is too long."""
-    rng = np.random.default_rng(seed)
-    p = 3
-    point, (A, S) = point_of(rng, LINEAR, p, far=2.0), (5.0, 0.3)
-    rows, at = rows_at(point, (A, S))
-    z = hostile(rng, 600, p + 2)
+    rng, kind = np.random.default_rng(seed), KINDS[name]
+    p, blind = 3, kind.family.blind
+    point, (A, S) = point_of(rng, kind, p, far=2.0), (5.0, 4.0 if blind else 0.3)
+    rows, at = rows_at(point, (A, S), kind=kind)
+    z = hostile(rng, 600, width(kind, p))
     k, whole, outer, far = rows.located(rows.cells(chunk(z)))
     inner = whole.copy()
     inner[:, far] -= outer
@@ -145,16 +245,24 @@ def test_what_is_beyond_the_losses_is_the_outer_part(seed):
     assert max(squares(whole)) <= FULL
     assert max(squares(k)) <= FULL
     made = losses_of(rows, z)
-    slopes = -(made.x.T * made.weights) @ np.clip(-made.y, -1, 1)
+    slopes = -dataclasses.replace(made, noise=[Fraction(0)] * (p + 1)).gradient(np.zeros(p + 1))
     np.testing.assert_allclose(inner.sum(axis=1) * 2 / ONE, slopes, atol=2 * len(z) / ONE)
     there = plain(rows, rows.cells(chunk(z)))
     length = np.linalg.norm(there.v, axis=0)
     score = there.residual / math.sqrt(at.weight)
-    room = S / 2 / length
-    near = np.clip(score * np.minimum(1, A * at.weight / length**2), -room, room)
-    rest = np.clip(score - near, -room, room) * there.held
+    room, bend = S / 2 / length, rows.place.bend
+    own = np.maximum(there.cap, 1e-9) if blind else 1.0
+    share = np.minimum(1, A * at.weight / (bend * own * length**2))
+    if blind:
+        share = np.minimum(share, room * math.sqrt(at.weight) / own)
+        whole = 2 * room * math.sqrt(at.weight) / np.maximum(there.farthest, 1e-9)
+        rest = score * np.minimum(np.minimum(whole, 1) - share, whole / 2) * there.held
+    else:
+        mean = there.eta if kind is LINEAR else mean_of(kind, there.eta, bend)
+        near = (there.residual + there.mean - mean) / math.sqrt(at.weight) * share
+        rest = np.clip(score - np.clip(near, -room, room), -room, room) * there.held
     wanted = (there.v * np.where(there.held, rest, 0.0)).sum(axis=1)
-    np.testing.assert_allclose(outer.sum(axis=1) * S / ONE, wanted, atol=2 * S * len(z) / ONE)
+    np.testing.assert_allclose(outer.sum(axis=1) * S / ONE, wanted, atol=3 * S * len(z) / ONE)
     assert (np.abs(rest) > 0).sum() > 50
 
 
@@ -181,7 +289,7 @@ def test_where_all_rows_are_near_parts_are_those_of_a_fitting_look():
     z = hostile(rng, 400, 5)
     one, other = (
         rows.located(rows.cells(chunk(z)))
-        for rows, _ in (rows_at(point, limits, weighed=weighed) for weighed in (True, False))
+        for rows, _ in (rows_at(point, limits, bend=bend) for bend in (1.0, None))
     )
     assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
@@ -189,27 +297,29 @@ def test_where_all_rows_are_near_parts_are_those_of_a_fitting_look():
 # ---- neighbours --------------------------------------------------------------------------------
 
 
-def _tables(k, made_at):
+def _tables(k, kind, made_at):
     """Losses of a few common rows and of each of several choices of a person's k rows."""
-    rng = np.random.default_rng(5)
-    common = some(rng, 3, 4)
-    corners = [np.array([1.0, *x, y]) for *x, y in itertools.product((-1.0, 0.0, 1.0), repeat=3)]
-    own = [np.tile(one, (k, 1)) for one in corners] + [np.zeros((k, 4))]
+    rng, size = np.random.default_rng(5), width(kind, 2)
+    common = some(rng, 3, size)
+    cells = itertools.product((-1.0, 0.0, 1.0), repeat=size - 1)
+    own = [np.tile(np.array([1.0, *one]), (k, 1)) for one in cells] + [np.zeros((k, size))]
     return [made_at(np.vstack([common, one])) for one in own]
 
 
 @RELATIONS
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("far", [1.0, 30.0])
-def test_neighbours_at_the_corners_have_minima_of_about_the_same_law(k, far, neighbors):
-    rng = np.random.default_rng(4)
-    rows, _ = rows_at(point_of(rng, LINEAR, 2, far=far), (3.0, 0.1))
-    tables = _tables(k, lambda z: losses_of(rows, z))
+@EVERY
+def test_neighbours_at_the_corners_have_minima_of_about_the_same_law(name, k, far, neighbors):
+    rng, kind = np.random.default_rng(4), KINDS[name]
+    rows, _ = rows_at(point_of(rng, kind, 2, far=far), (3.0, 0.1), kind=kind)
+    tables = _tables(k, kind, lambda z: losses_of(rows, z))
     noise = perturbation(tables[0], Fraction(2), Protection(neighbors, k), 4)
     most = float(noise.eps * noise.shares[0])
     found = worst(tables, noise, neighbors)
     assert found <= most * (1 + 1e-9)
-    assert found >= 0.75 * most  # the corners are attacked, not somewhere inside
+    least = 0.55 if kind.family.blind else 0.75  # two opposite rows cannot both be far off
+    assert found >= least * most  # the corners are attacked, not somewhere inside
     less = dataclasses.replace(noise, scale=noise.scale // 2)
     assert worst(tables, less, neighbors) > most
 
@@ -236,12 +346,12 @@ def before_of(point):
     )
 
 
-def look_at(made, point, limits, share=SHARE, count=100.0):
+def look_at(made, point, limits, share=SHARE, count=100.0, kind=LINEAR):
     plan = dataclasses.replace(made.plan, later=Fraction(1, 10))  # a part, not all that is left
     opened = dataclasses.replace(made.opened, plan=plan)
     noise, before = plan.minimum_noise(share), before_of(point)
     return dataclasses.replace(made, opened=opened).minimum(
-        point, Linear(), limits, share, noise, count, before=before
+        point, kind.family, limits, share, noise, count, before=before
     )
 
 
@@ -312,6 +422,58 @@ def test_with_little_noise_it_is_the_minimum_and_what_it_cut(weight):
     assert not found.together
     assert found.limits == limits
     assert found.carried is not None
+
+
+@pytest.mark.parametrize("name", ["logit", "trials", "counts"])
+def test_with_little_noise_other_families_have_their_minimum_and_what_it_cut(name):
+    rng, p, n, kind = np.random.default_rng(8), 2, 4000, KINDS[name]
+    z = some(rng, n, width(kind, p))
+    z = z[losses_here(rows_at(point_of(rng, kind, p), (1, 1), kind=kind)[0], z)]
+    point = dataclasses.replace(point_of(rng, kind, p, steep=0.4, far=2.0), weight=0.2)
+    rows, at = rows_at(point, (1, 1), kind=kind)
+    usual = float(np.median(losses_weights(rows, z, kind)))
+    limits = usual * bend_of(point, kind) / 0.2, 1.4 * math.sqrt(usual / 0.2)
+    plan = plan_of(Protection("replace-one"), p, eps=10**6)
+    made = table_of(z, plan, kind.described(p))
+    found = look_at(made, point, limits, count=len(z), kind=kind)
+    rows, at = rows_at(point, limits, kind=kind)
+    held = losses_of(rows, z)
+    penalty = HOLD * limits[0] * at.weight
+    held = dataclasses.replace(held, penalty=Fraction(penalty), noise=[Fraction(0)] * (p + 1))
+    unit = limits[1] / 2 * math.sqrt(at.weight)
+    step = np.append(0.0, pinv_step(at, found))
+    step[0] = found.point.middle - at.middle
+    t = step / unit
+    size = np.abs(held.weights) @ np.linalg.norm(held.x, axis=1)
+    assert np.linalg.norm(held.gradient(t)) < 1e-4 * size
+    there = plain(dataclasses.replace(rows, place=place_at(found, limits, kind, rows)), z.T * ONE)
+    length, S = np.linalg.norm(there.v, axis=0), limits[1] * math.sqrt(at.weight)
+    expected = there.residual
+    if kind.family.blind:
+        whole = S / length / there.farthest
+        share = limits[0] * at.weight / (bend_of(point, kind) * there.cap * length**2)
+        share = np.minimum(np.minimum(share, 1), S / 2 / length / there.cap)
+        expected = expected * np.minimum(np.minimum(whole, 1), share + whole / 2)
+    expected = there.v @ expected / math.sqrt(at.weight)
+    assert found.minimum
+    assert np.abs(found.rest).max() > 1
+    if kind.family.blind or (np.abs(there.residual) * length < S / 2).all():
+        np.testing.assert_allclose(found.score, expected, atol=0.01 * np.abs(found.rest).max())
+
+
+def losses_weights(rows, z, kind):
+    there = plain(rows, z.T * ONE)
+    own = there.cap if kind.family.blind else 1.0
+    return own * (there.v**2).sum(axis=0)
+
+
+def pinv_step(at, found):
+    return np.linalg.pinv(at.whitening.T) @ (found.point.slopes - at.slopes)
+
+
+def place_at(found, limits, kind, rows):
+    bend = rows.place.bend
+    return place_of(found.point, kind.family, information=limits[0], score=limits[1], bend=bend)[0]
 
 
 @RELATIONS

@@ -129,6 +129,9 @@ class Plain:
     residual: np.ndarray
     farthest: np.ndarray
     held: np.ndarray
+    eta: np.ndarray
+    cap: np.ndarray
+    """How many trials a row of yes or no has; else the largest response there can be."""
 
 
 def plain(rows: Rows, cells: np.ndarray) -> Plain:
@@ -142,9 +145,10 @@ def plain(rows: Rows, cells: np.ndarray) -> Plain:
     both = [x[j - 1] for j in (*described.columns, *described.offsets)]
     eta = constant + slopes @ np.array(both).reshape(-1, cells.shape[1])
     answer = described.response[0] + described.response[1] * y
-    held = cells[0] != 0
+    held, whole, cap = cells[0] != 0, eta, np.full_like(eta, family.cap)
+    none = np.full_like(eta, np.nan)
     if family.name == "gaussian":
-        return Plain(v, eta, np.ones_like(eta), answer - eta, np.full_like(eta, np.nan), held)
+        return Plain(v, eta, np.ones_like(eta), answer - eta, none, held, eta, cap)
     eta = np.clip(eta, *family.limits)
     if family.name == "binomial":
         counts = np.ones_like(eta)
@@ -155,9 +159,10 @@ def plain(rows: Rows, cells: np.ndarray) -> Plain:
         mean = counts * expit(eta)
         weight = counts * expit(eta) * expit(-eta)
         answer = np.minimum(answer, counts)
-        return Plain(v, mean, weight, answer - mean, np.maximum(mean, counts - mean), held)
+        farthest = np.maximum(mean, counts - mean)
+        return Plain(v, mean, weight, answer - mean, farthest, held, whole, counts)
     mean = np.exp(eta)
-    return Plain(v, mean, mean, np.minimum(answer, family.cap) - mean, mean * np.nan, held)
+    return Plain(v, mean, mean, np.minimum(answer, cap) - mean, none, held, whole, cap)
 
 
 def squares(whole: np.ndarray) -> list[int]:

@@ -32,7 +32,8 @@ def fits(
 ) -> Cost:
     """One line: a look at the box, and as many others as were made, `later` at chosen columns.
 
-    Those draw information of their own where the link is `curved`. `minima` are what the search
+    Those draw information of their own where the link is `curved`, and a look before a minimum is
+    drawn after it. `minima` are what the search
     of a last look's was given.
     """
     persons = "person" in asked.options
@@ -49,7 +50,10 @@ def fits(
         box = wishart(next(draws), unit, boxed, "", located=persons)
         drawn, losses = list(box.draws), list(box.losses)
     drew = [True] * len(released[1:]) + [curved] * len(later)
-    for look, informed in zip((*released[1:], *later), drew, strict=True):
+    first = list(released[1:])
+    if curved and first[-1].kind == "minimum":
+        first[-2:] = first[:-3:-1]  # its information is of a look that waited for it
+    for look, informed in zip((*first, *later), drew, strict=True):
         d, kind = len(look.score), look.kind
         own: list[Draw]
         if kind == "locating" and gaussian:
@@ -96,10 +100,10 @@ def minimum(
     drawn, spread = next(draws), next(draws)
     d, penalty = len(made.noise), float(made.penalty)
     unit = 2 / max(cell.denominator for cell in made.noise)
-    # Residuals cut to [-1, 1], with weights: all rows have gradients of one length.
+    # Slopes are cut to [-1, 1], and grow with the predictor by scale times bend at most.
     lengths, square = np.linalg.norm(made.x, axis=1), made.radius**2
     pull, bent = float((made.weights * lengths).max()), square
-    assert (made.weights * lengths**2).max() <= square * (1 + 1e-9)
+    assert (made.weights * made.scale * made.bend * lengths**2).max() <= square * (1 + 1e-9)
     reach = asked.rows * asked.k * pull
     apart = 2 * float(tolerance) / penalty * 2**places + math.sqrt(d)
     losses = (

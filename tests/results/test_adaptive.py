@@ -135,7 +135,7 @@ def test_the_summary_has_a_line_for_each_look(call, delta):
     first = f"{float(fit.releases[0].share):.2g}"
     assert grid.rows[0] == ("look 1", "on the unit scale", first, "", "")
     last, row = fit.releases[-1], grid.rows[-1]
-    least = call is ols and not delta
+    least = not delta
     assert last.kind == ("minimum" if least else "fitting")
     assert row[1] == ("to fit, by a minimum" if least else "to fit")
     assert row[3:] == tuple(f"{limit:.3g}" for limit in last.limits)

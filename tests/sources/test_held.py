@@ -219,7 +219,7 @@ CALLS = [
     (lambda data: dpreg.dp_ols(FORMULA, data, 1, schema=SCHEMA, neighbors="add-remove"), 5),
     (lambda data: dpreg.dp_ols(FORMULA, data, 1, schema=SCHEMA, method="objective"), 3),
     (lambda data: dpreg.dp_ols(FORMULA, data, 1, schema=SCHEMA, person="who"), 5),
-    (lambda data: dpreg.dp_glm("b ~ x + k", data, 1, schema={**SCHEMA, "b": bool}), 4),
+    (lambda data: dpreg.dp_glm("b ~ x + k", data, 1, schema={**SCHEMA, "b": bool}), 5),
     (lambda data: dpreg.dp_histogram("x", data, eps=1, schema=SCHEMA), 2),
     (lambda data: dpreg.dp_mean(["x", "k"], data, eps=1, schema=SCHEMA), 1),
 ]

@@ -7,6 +7,7 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -101,3 +102,45 @@ def seconds_to_stop(engine, tmp_path):
         process.kill()
         process.communicate()
     return seconds
+
+
+@pytest.mark.parametrize("fails", ["nothing", "the engine", "cancel", "remove"])
+def test_an_interrupt_is_one_whatever_the_engine_says_next(fails):
+    """PySpark talks to its JVM while an interrupt is on its way, and may fail there."""
+    spark = pytest.importorskip("dpreg.sources.spark")
+    asked = []
+
+    def ask(what):
+        def asking(tag):
+            asked.append(what)
+            if what == fails:
+                raise RuntimeError("the connection was broken off")
+
+        return asking
+
+    context = SimpleNamespace(
+        addJobTag=ask("add"), cancelJobsWithTag=ask("cancel"), removeJobTag=ask("remove")
+    )
+    session = SimpleNamespace(sparkContext=context, addTag=0, interruptTag=0, removeTag=0)
+    frame = SimpleNamespace(sparkSession=session)
+
+    def stopped():
+        with spark._cancelled(frame):
+            try:
+                raise KeyboardInterrupt
+            finally:
+                if fails == "the engine":
+                    raise RuntimeError("the connection was broken off")
+
+    def failed():
+        with spark._cancelled(frame):
+            raise ValueError("a job failed")
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
+    assert asked == ["add", "cancel", "remove"]
+    asked.clear()
+    if fails != "remove":
+        with pytest.raises(ValueError, match="a job failed"):
+            failed()
+        assert asked == ["add", "remove"]
