@@ -301,7 +301,8 @@ def _tables(k, kind, made_at):
     """Losses of a few common rows and of each of several choices of a person's k rows."""
     rng, size = np.random.default_rng(5), width(kind, 2)
     common = some(rng, 3, size)
-    cells = itertools.product((-1.0, 0.0, 1.0), repeat=size - 1)
+    ends = (-1.0, 1.0) if kind.most else (-1.0, 0.0, 1.0)
+    cells = itertools.product(ends, repeat=size - 1)
     own = [np.tile(np.array([1.0, *one]), (k, 1)) for one in cells] + [np.zeros((k, size))]
     return [made_at(np.vstack([common, one])) for one in own]
 
