@@ -47,7 +47,7 @@ class Tuning:
         22000`, 2026-11-28), and errors on the held-out half a tenth larger. Where weights follow
         the fit both are those of the looks that lead to a minimum and wait for it. Did the second
         look not wait, the excess deviance of a `dp_glm` would be 1.4 times 0.2's for 1.6, but real
-        intervals of these would hold .89 for .96 (20 releases, both halves, 2026-11-29); with .25
+        intervals of these would hold .89 for .97 (20 releases, both halves, 2026-11-29); with .25
         and .1, or .15 and .15, both do as they do.
     left : float
         What signal of a choice's looks noise is balanced for, in units of phi.
