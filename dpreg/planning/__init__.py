@@ -128,7 +128,7 @@ def plan(
     --------
     >>> import dpreg
     >>> dpreg.plan({"dose": 0.2, "age": 0.1}, sigma=0.25, eps=1, candidates=10, chance=0.9).n
-    4038
+    4183
     """
 
 
