@@ -54,14 +54,28 @@ class EngineFailure(DataError):
 
 
 def shielded(engine: str, work: Callable[[], _T]) -> _T:
-    """Return what `work` does; let no more of an error out than the name of its class."""
+    """Return what `work` does; let no more of an error out than the name of its class.
+
+    An error on the way out of an interrupt is the interrupt.
+    """
+    stopped = False
     try:
         return work()
     except EngineFailure as error:  # a worker's, whose text is ours
         failed = str(error)
     except Exception as error:
+        stopped = interrupted(error)
         failed = f"{engine} failed while it read the rows: {type(error).__name__}"
-    raise EngineFailure(failed)  # here, where no exception is under way that it could hold
+    if stopped:  # here, where no exception is under way that it could hold
+        raise KeyboardInterrupt
+    raise EngineFailure(failed)
+
+
+def interrupted(error: BaseException | None) -> bool:
+    """Return whether an interrupt led there: a connection that it broke off may fail afterwards."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def version_teller() -> Callable[[], str]:

@@ -54,7 +54,14 @@ from dpreg.cells import Kind
 from dpreg.columns import Columns
 from dpreg.errors import ArgumentError, DataError
 from dpreg.sources.base import CHUNK_ROWS, Integers, Piece, Tally, added, find_column, tallied
-from dpreg.sources.cluster import ClusterSource, Sending, check_versions, shielded, version_teller
+from dpreg.sources.cluster import (
+    ClusterSource,
+    Sending,
+    check_versions,
+    interrupted,
+    shielded,
+    version_teller,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -345,24 +352,11 @@ def _cancelled(frame: DataFrame) -> Iterator[None]:
         context = session.sparkContext
         put, cancel, remove = context.addJobTag, context.cancelJobsWithTag, context.removeJobTag
     put(tag)
-    stopped = False
     try:
         yield
     except BaseException as error:
-        stopped = _interrupted(error)
-        if not stopped:
-            raise
-        cancel(tag)
+        if interrupted(error):
+            cancel(tag)
+        raise
     finally:
-        try:
-            remove(tag)
-        finally:
-            if stopped:
-                raise KeyboardInterrupt
-
-
-def _interrupted(error: BaseException | None) -> bool:
-    """Return whether an interrupt led there: a connection that it broke off may fail afterwards."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__context__
-    return error is not None
+        remove(tag)

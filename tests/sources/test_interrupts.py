@@ -11,7 +11,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from dpreg.sources.cluster import shielded
+
 ROOT = Path(__file__).parents[2]
+CELL = "a cell of a row"
 pytestmark = [
     pytest.mark.xdist_group("cluster"),
     pytest.mark.skipif(sys.platform == "win32", reason="signals"),
@@ -114,7 +117,7 @@ def test_an_interrupt_is_one_whatever_the_engine_says_next(fails):
         def asking(tag):
             asked.append(what)
             if what == fails:
-                raise RuntimeError("the connection was broken off")
+                raise RuntimeError(f"the connection was broken off at {CELL}")
 
         return asking
 
@@ -130,14 +133,16 @@ def test_an_interrupt_is_one_whatever_the_engine_says_next(fails):
                 raise KeyboardInterrupt
             finally:
                 if fails == "the engine":
-                    raise RuntimeError("the connection was broken off")
+                    raise RuntimeError(f"the connection was broken off at {CELL}")
 
     def failed():
         with spark._cancelled(frame):
             raise ValueError("a job failed")
 
-    with pytest.raises(KeyboardInterrupt):
-        stopped()
+    with pytest.raises(KeyboardInterrupt) as told:
+        shielded("Spark", stopped)
+    if fails != "nothing":
+        assert told.value.__context__ is None  # which would hold what the engine said
     assert asked == ["add", "cancel", "remove"]
     asked.clear()
     if fails != "remove":
