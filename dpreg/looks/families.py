@@ -144,8 +144,8 @@ def _bounded(eta: Floats, limits: tuple[float, float]) -> Floats:
     return np.minimum(np.maximum(eta, limits[0]), limits[1])
 
 
-def _ball_within(eta: arb, limits: tuple[float, float]) -> arb:
-    return eta.max(arb(limits[0])).min(arb(limits[1]))
+def _ball_within(eta: arb, low: float, high: float | arb) -> arb:
+    return eta.max(arb(low)).min(arb(high))
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,7 @@ class Binomial:
 
     def ball(self, eta: arb, bend: float) -> arb:
         """Return a ball that holds 1/(1 + exp(-eta))."""
-        return 1 / (1 + (-_ball_within(eta, self.limits)).exp())
+        return 1 / (1 + (-_ball_within(eta, *self.limits)).exp())
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +312,7 @@ class Poisson:
     def ball(self, eta: arb, bend: float) -> arb:
         """Return a ball that holds exp(eta), but a straight line from where it is `bend`."""
         top = arb(bend).log()
-        return eta.max(arb(self.limits[0])).min(top).exp() + bend * (eta - top).max(arb(0))
+        return _ball_within(eta, self.limits[0], top).exp() + bend * (eta - top).max(arb(0))
 
 
 FAMILIES: Final = ("binomial", "poisson", "quasipoisson")

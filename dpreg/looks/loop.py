@@ -140,7 +140,7 @@ def look(rows: RowsOfLooks, family: Family) -> Seen:
     box = rows.box()
     point, family, count = from_box(box, family, rows.described)
     releases: list[Release] = []
-    curved, held = math.isfinite(family.limits[0]), plan.holds and plan.held(count)
+    curved, held = math.isfinite(family.limits[0]), plan.held(count)
     shares = plan.shares(curved=curved, held=held)
     fitting = plan.gaussian and not plan.locating
     waits = curved and held and not plan.locating
@@ -220,7 +220,7 @@ def _fitting(
     plan = rows.plan
     settled = plan.gaussian and places is None  # by several looks before the last
     noise: FitNoise | MinimumNoise
-    if last and plan.holds and plan.held(count):
+    if last and plan.held(count):
         noise, squared = plan.minimum_noise(share), 1.0 + float(point.spread.sum())
         c = TUNING.limit_minimum if places is None else TUNING.limit_wide
     else:

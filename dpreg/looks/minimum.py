@@ -282,9 +282,17 @@ def hold(rows: Rows, cells: Iterable[Floats]) -> Objective:
     x, y, weights, start, scale = (np.concatenate(each) for each in zip(*parts, strict=True))
     place = rows.place
     assert place.bend is not None
-    radius = math.sqrt(place.information * place.weight)
-    held = Objective(x, y, weights, radius, 1.0, start=start, scale=scale)
-    return replace(held, family=place.family, bend=place.bend)
+    return Objective(
+        x,
+        y,
+        weights,
+        math.sqrt(place.information * place.weight),
+        1.0,
+        start=start,
+        scale=scale,
+        family=place.family,
+        bend=place.bend,
+    )
 
 
 def perturbation(

@@ -165,10 +165,10 @@ class LookPlan:
             choosing = TUNING.choosing_pure
             first = choosing[-1] if self.chooses or self.holds else TUNING.early_pure
             more = (first if self.holds and held else TUNING.early_pure,) * TUNING.looks_pure
-            if self.holds and held and curved:
-                more = choosing
         if self.locating:
             more = choosing if curved else choosing[:1]
+        elif self.holds and held and curved:
+            more = choosing
         return tuple(_share(one) * (1 - self.later) for one in (first, *more))
 
     @property
@@ -215,8 +215,8 @@ class LookPlan:
         return fitted(information=_share(min(needed, TUNING.information_most)))
 
     def held(self, rows: float) -> bool:
-        """Return whether so many rows are few enough to be held."""
-        return rows * self.columns <= _MOST_CELLS
+        """Return whether the last look takes a minimum of so many rows."""
+        return self.holds and rows * self.columns <= _MOST_CELLS
 
     def minimum_noise(self, share: Fraction) -> MinimumNoise:
         """Return the noise of a last look that takes a minimum."""

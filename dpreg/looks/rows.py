@@ -308,15 +308,7 @@ def _apart(seen: _Seen, place: Place) -> Limited:
     drawn = seen.residual * unit
     near = most / (1 + place.times)
     room = most - near
-    if seen.farthest is not None:
-        whole = most / np.maximum(seen.farthest * unit, 1e-300)
-        inner = drawn * np.minimum(whole / (1 + place.times), 1.0)
-        outer = drawn * np.minimum(whole, 1.0) - inner
-        if place.bend is not None:
-            share = seen.counted(place) / seen.own
-            inner = drawn * share
-            outer = drawn * np.minimum(np.minimum(whole, 1.0) - share, whole / 2)
-    else:
+    if seen.farthest is None:
         inner = drawn
         if place.bend is not None:
             mean = place.family.followed(seen.predictor, place.bend).mean
@@ -324,6 +316,15 @@ def _apart(seen: _Seen, place: Place) -> Limited:
             inner[seen.absent] = 0.0
         inner = np.minimum(np.maximum(inner, -near), near)
         outer = np.minimum(np.maximum(drawn - inner, -room), room)
+    else:
+        whole = most / np.maximum(seen.farthest * unit, 1e-300)
+        if place.bend is None:
+            inner = drawn * np.minimum(whole / (1 + place.times), 1.0)
+            outer = drawn * np.minimum(whole, 1.0) - inner
+        else:
+            share = seen.counted(place) / seen.own
+            inner = drawn * share
+            outer = drawn * np.minimum(np.minimum(whole, 1.0) - share, whole / 2)
     np.trunc(k, out=k)
     hold_norm(k)
     return k, *_of_parts(seen.v, inner, outer, place.times)

@@ -86,7 +86,8 @@ class Tuning:
         models .929, .940 and .949 at 1.30, 1.37 and 1.42 (20 releases, both halves, 2026-11-28).
         With .25 pure intervals hold .92 at 3.7 for .93 at 3.8 (10 releases, 2026-11-28).
     limit_minimum : float
-        c beside a minimum, but of looks at chosen columns (of a `dp_glm` .1 and .35 do as well).
+        c beside a minimum, but of looks at chosen columns. With .1 and .35 the excess deviance of a
+        `dp_glm` is .98 and 1.05 times as much (`python -m benchmarks.glm_peers`, 2026-11-29).
         With .15 real intervals at eps = 1 hold .92, and the excess of predictions is 1.20 times
         0.2's for 1.27 (10 releases, 2026-11-28); with .35 it is 1.46, and errors on the held-out
         half an eighth larger (20 releases).
@@ -107,9 +108,10 @@ class Tuning:
     longest : float
         Longest step, a row, in units of the predictor, and largest standard deviation of
         predictors while the fit is being located (6 of a logit does no better; at 1 errors are .07
-        larger). A fit has converged where the last step is shorter than half of it. Also how many
-        of these a count's mean is followed from the usual predictor, before it goes on straight:
-        with 1 the excess deviance of a `dp_glm` is as much (`python -m benchmarks.glm_peers`).
+        larger). A fit has converged where the last step is shorter than half of it. Also by how
+        many standard deviations of predictors a count's mean is followed before it goes on
+        straight: with 1 the excess deviance of a `dp_glm` is as much (`python -m
+        benchmarks.glm_peers`).
     least : float
         Least part of what is expected that is believed of a release: of the rows that H counts, of
         the weight, of an eigenvalue of M in units of phi (and the inverse of its most). At .2 and

@@ -33,8 +33,7 @@ def fits(
     """One line: a look at the box, and as many others as were made, `later` at chosen columns.
 
     Those draw information of their own where the link is `curved`, and a look before a minimum is
-    drawn after it. `minima` are what the search
-    of a last look's was given.
+    drawn after it. `minima` are what the search of a last look's was given.
     """
     persons = "person" in asked.options
     unit = Asked(asked.relation, 1 if persons else asked.k, asked.options)
