@@ -62,7 +62,7 @@ class Slots:
     codes : (rows,) array
         Which of the group's columns; -1 where none, and on incomplete rows.
     values : (rows,) array
-        Stored cell of the named column, not yet on the grid; of no meaning where none is named.
+        Cell of the named column, on the grid; of no meaning where none is named.
     """
 
     codes: Places
@@ -149,9 +149,9 @@ class CodedVectors(Protocol):
         """Which columns are given by codes, and where the moments lie in a pass's vector."""
 
     def coded(self, chunk: Chunk, /) -> CodedRows:
-        """Make the vectors of some rows, each from its own row alone, in [-1, 1].
+        """Make the vectors of some rows, each from its own row alone, on their grid.
 
-        The arrays are fresh: who asked for them may write to them.
+        It is `dpreg.arrays.to_grid` of cells in [-1, 1]. The arrays are fresh.
         """
 
 
@@ -159,7 +159,7 @@ class Vectors(CodedVectors, Protocol):
     """Vectors that can be written out."""
 
     def cells(self, chunk: Chunk, /) -> Floats:
-        """Make what `to_grid` makes of all cells, (rows, D). The array is fresh."""
+        """Make the same cells of all columns, (rows, D). The array is fresh."""
 
 
 # ---- cells ---------------------------------------------------------------------------------------
@@ -287,7 +287,7 @@ class Sums:
         Parameters
         ----------
         coded : CodedRows
-            Cells and values in whole numbers of 2**-20.
+            On the grid.
         labels : (rows,) array, optional
             The set of each row; None puts all into the first.
         """

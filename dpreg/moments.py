@@ -103,9 +103,6 @@ class _MomentTally:
                 labels = self.coins.labels(start, rows)
             for part in slices(rows, step):
                 found = self.vectors.coded({name: column[part] for name, column in chunk.items()})
-                for slots in found.slots:
-                    to_grid(slots.values, out=slots.values)
-                to_grid(found.dense, out=found.dense)
                 sums.add(found, None if labels is None else labels[part])
         parts = zip(sums.rows[:, None], sums.vectors(), strict=True)
         return np.concatenate([part for both in parts for part in both])

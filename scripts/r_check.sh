@@ -27,8 +27,9 @@ R CMD check --as-cran --no-manual --library="$work/library" dpreg_*.tar.gz >chec
     exit 1
 }
 
-# CPU time, since the machine may be busy; the first example starts Python.
-if ! awk -F '\t' 'NR > 1 && $2 + $3 > 5 { print "r_check.sh: the example of " $1 " takes " $2 + $3 " s"; slow = 1 }
+# The first example starts Python: none takes twice its time, whatever the machine.
+if ! awk -F '\t' 'NR == 2 { first = $2 + $3 } NR > 2 && $2 + $3 > 2 * first {
+    print "r_check.sh: the example of " $1 " takes " $2 + $3 " s, and the first one, with Python, " first; slow = 1 }
     END { exit slow }' dpreg.Rcheck/dpreg-Ex.timings >&2; then exit 1; fi
 # No note is expected: an explained one would be taken out of the log here, with its reason.
 if ! grep -q '^Status: OK$' check.log; then

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpreg.api.context import Facts, Opened, Way, exclusive_groups, released
 from dpreg.api.looks import can_hold
-from dpreg.arrays import Floats
+from dpreg.arrays import Floats, to_grid
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
 from dpreg.estimation.few import PASSES, few_fit, open_few
@@ -187,7 +187,7 @@ class UnitBallRows:
 
     def coded(self, chunk: Chunk) -> CodedRows:
         """Make the same vectors."""
-        return CodedRows(self.block(chunk), ())
+        return CodedRows(to_grid(self.block(chunk)), ())
 
 
 def unit_ball_rows(design: Design, columns: Sequence[int], scaling: str) -> UnitBallRows:

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpreg.arrays import Floats, to_grid
+from dpreg.arrays import Bools, Floats, to_grid
 from dpreg.cells import Kind
 from dpreg.columns import Columns
 from dpreg.errors import ArgumentError, FormulaError, SchemaError, did_you_mean, shown
@@ -135,26 +135,39 @@ class Design:
         ndarray, shape (rows, D), float64, Fortran order
             Stored units, not yet on the grid.
         """
-        return self.coded(chunk, whole=True).dense
+        rows, _, _ = self._vectors(chunk, range(self.size))
+        return np.clip(rows, -1.0, 1.0, out=rows).T
 
     def cells(self, chunk: Mapping[str, NDArray[Any]]) -> Floats:
         """Make the same vectors on their grid."""
-        return to_grid(rows := self.block(chunk), out=rows)
+        rows, _, _ = self._vectors(chunk, range(self.size))
+        return to_grid(rows, out=rows).T
 
-    def coded(self, chunk: Mapping[str, NDArray[Any]], *, whole: bool = False) -> CodedRows:
-        """Make the same vectors with wide factors left as codes, unless `whole`: see `layout`."""
+    def coded(self, chunk: Mapping[str, NDArray[Any]]) -> CodedRows:
+        """Make them with wide factors left as codes: see `layout`."""
+        rows, values, complete = self._vectors(chunk, self.layout.dense)
+        with np.errstate(all="ignore"):
+            slots = tuple(one.slots(values, complete) for one in self._groups)
+        return CodedRows(to_grid(rows, out=rows).T, slots)
+
+    def _vectors(
+        self, chunk: Mapping[str, NDArray[Any]], places: Iterable[int]
+    ) -> tuple[Floats, dict[str, Any], Bools]:
+        """Make some cells of row vectors, (cells, rows), not yet clipped.
+
+        The values of all factors follow, and which rows are complete.
+        """
         columns = (*self.columns, self.response)
-        places = range(self.size) if whole else self.layout.dense
         with np.errstate(all="ignore"):
             cells, complete = clean_cells(chunk, self.types, clipped=True)
             values = factor_values(self._factors.values(), cells, complete)
-            out = np.empty((len(places), len(complete)))
+            _, *stored = (columns[place] for place in places)
+            out = np.empty((1 + len(stored), len(complete)))
             out[0] = 1.0
-            for row, column in zip(out[1:], (columns[place] for place in places[1:]), strict=True):
+            for row, column in zip(out[1:], stored, strict=True):
                 scale(multiplied(column.parts, values), column.offset, column.width, row)
             out[:, ~complete] = 0.0
-            slots = () if whole else tuple(one.slots(values, complete) for one in self._groups)
-        return CodedRows(out.T, slots)
+        return out, values, complete
 
     def matrix(self, frame: object, columns: Sequence[int]) -> pd.DataFrame:
         """Compute raw design columns of new rows, for prediction.

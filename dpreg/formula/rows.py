@@ -225,9 +225,8 @@ def multiplied(parts: Iterable[Part], values: Mapping[str, Any]) -> Floats:
 
 
 def scale(raw: Any, offset: Any, width: Any, out: Floats | None = None) -> Floats:
-    """Return clip((raw - offset) / width, -1, 1), in `out` if given; NaN stays NaN."""
-    moved = np.divide(np.subtract(raw, offset, out=out), width, out=out)
-    return np.clip(moved, -1.0, 1.0, out=out)
+    """Return (raw - offset) / width, in `out` if given."""
+    return np.asarray(np.divide(np.subtract(raw, offset, out=out), width, out=out))
 
 
 # ---- groups --------------------------------------------------------------------------------------
@@ -261,9 +260,9 @@ class CodedColumns:
         found = self.table[tuple(values[factor.code] for factor in self.factors)]
         codes = np.where(complete, found, -1)
         if not self.numbers:
-            return Slots(codes, scale(1.0, self.offset, self.width)[codes])
+            return Slots(codes, to_grid(scale(1.0, self.offset, self.width))[codes])
         raw = multiplied(self.numbers, values)
-        return Slots(codes, scale(raw, self.offset[codes], self.width[codes]))
+        return Slots(codes, to_grid(scale(raw, self.offset[codes], self.width[codes])))
 
 
 def coded_columns(columns: Sequence[Column]) -> tuple[CodedColumns, ...]:

@@ -43,12 +43,17 @@ Proof. 1. u and eta come from one product with a matrix of whole multiples of po
 single operations that IEEE 754 rounds correctly (sums, products, quotients, square roots) or that
 are exact (minimum, truncation, powers of two); the exponential is made of such operations
 (`dpreg.looks.families`), and the sum of squares in |v| is taken column by column, each addition a
-step of its own. 2. By construction: while an exact sum of squares exceeds what it may, the largest
-of its integers moves towards zero by one (`hold_norm`), and f is clipped. Of a person: a row's
-integers have squares that sum to little more than 2**52, which float64 holds exactly; their sum T
-over rows is exact in int64, or saturated, and then the factor is 0. Else it is at most
-2**20 (1 - 2**-41) / sqrt(T), which brings sum |k|^2 below 2**40 before anything is truncated, and
-truncation towards zero lowers it. QED
+step of its own. 2. What multiplies v is at most 2**20 (1 - 2**-32) / |v|, or the part of it that is
+m's. |v| is one sum of d squares and a root, and at most eight single operations lead from there to
+an integer: all together err by less than (d/2 + 16) 2**-53 of it, which is below 2**-32 of fewer
+than 2**21 columns. So the floats of a vector are short enough, and truncation towards zero lowers
+them; the single f of a locating look is clipped. That blind limits hold for the response there is
+follows from the same operations being monotone: |e| is at most ebar as floats too. A person's
+score is limited by the length of its integers, or by what rows can add up to, unless that is
+saturated; then it is 0. Of k: a row's integers have squares that sum to little more than 2**52,
+which float64 holds exactly; their sum T over rows is exact in int64, or saturated, and then the
+factor is 0. Else it is at most 2**20 (1 - 2**-41) / sqrt(T), which brings sum |k|^2 below 2**40
+before anything is truncated. QED
 
 Both parts hold for every row there can be, and nothing here raises, warns or branches on a value
 that a caller could see.
@@ -75,7 +80,8 @@ from dpreg.sources.persons import MOST, person_sums
 from dpreg.sources.reader import Reader
 
 _ONE: Final = 2.0**CELL_BITS
-_SQUARED_NORM: Final = _ONE * _ONE
+_LONGEST: Final = _ONE * (1 - 2.0**-32)
+"""How long the floats of a row may be, that its integers be no longer than 1: see the proof."""
 PIECE: Final = 8192
 """Rows worked on together: products are exact (`dpreg.looks.table`), and memory stays near."""
 _ALONE: Final = 1 << 18
@@ -209,8 +215,8 @@ class StoredVectors:
         return np.array(chunk[MADE], dtype=np.float64)
 
     def coded(self, chunk: Chunk, /) -> CodedRows:
-        """Return the same vectors in units of 1."""
-        return CodedRows(self.cells(chunk) / _ONE, ())
+        """Return the same vectors."""
+        return CodedRows(self.cells(chunk), ())
 
 
 def made_once(reader: Reader, vectors: Vectors) -> tuple[Reader, Vectors]:
@@ -299,7 +305,7 @@ def _unit(place: Place) -> float:
 
 def _apart(seen: _Seen, place: Place) -> Limited:
     """Return what a fitting look is of."""
-    most = _ONE / seen.length
+    most = _LONGEST / seen.length
     root = math.sqrt(place.weight)
     scale = np.sqrt(seen.weight)
     scale *= _ONE / (root * math.sqrt(place.information))
@@ -323,22 +329,17 @@ def _apart(seen: _Seen, place: Place) -> Limited:
             outer = drawn * np.minimum(whole, 1.0) - inner
         else:
             share = seen.counted(place) / seen.own
-            inner = drawn * share
+            inner = np.minimum(np.maximum(drawn * share, -near), near)
             outer = drawn * np.minimum(np.minimum(whole, 1.0) - share, whole / 2)
     np.trunc(k, out=k)
-    hold_norm(k)
-    return k, *_of_parts(seen.v, inner, outer, place.times)
+    return k, *_of_parts(seen.v, inner, outer)
 
 
-def _of_parts(
-    ways: Floats, inner: Floats, outer: Floats, times: int
-) -> tuple[Floats, Floats, Places]:
-    """Return the sum of scores' parts, each held to its own limit, and the outer ones."""
+def _of_parts(ways: Floats, inner: Floats, outer: Floats) -> tuple[Floats, Floats, Places]:
+    """Return the sum of scores' parts, each on the grid, and the outer ones."""
     far = np.flatnonzero(outer)  # most rows have none
-    whole, rest = ways * inner, ways[:, far] * outer[far]
-    for part, longest in ((whole, 1), (rest, times)):
-        np.trunc(part, out=part)
-        hold_norm(part, longest**2 * _SQUARED_NORM // (1 + times) ** 2)
+    whole, rest = ways * inner, np.trunc(ways[:, far] * outer[far])
+    np.trunc(whole, out=whole)
     whole[:, far] += rest
     return whole, rest, far
 
@@ -346,13 +347,12 @@ def _of_parts(
 def _together(seen: _Seen, place: Place) -> Limited:
     """Return what a locating look is of, which has no parts."""
     root, weight = math.sqrt(place.weight), np.sqrt(seen.weight)
-    share = place.information * root / (weight * seen.length)
+    share = place.information * root * (_LONGEST / _ONE) / (weight * seen.length)
     if seen.farthest is not None:
         share = np.minimum(share, place.score * weight / np.maximum(seen.farthest, 1e-300))
     np.minimum(share, 1.0, out=share)
     k = seen.v * (share * weight * (_ONE / (root * place.information)))
     np.trunc(k, out=k)
-    hold_norm(k)
     f = share * seen.residual / weight * (_ONE / place.score)
     np.rint(np.minimum(np.maximum(f, -_ONE), _ONE), out=f)
     return k, *_whole(f[None, :])
@@ -393,10 +393,11 @@ def _summed(seen: _Seen, place: Place, codes: Ints) -> Limited:
             np.sqrt(length, out=length)
         else:
             most = np.ceil(np.minimum(reach, _FAR))
-            length = person_sums(codes, most.astype(np.int64)).astype(np.float64)
-        room, held = _ONE / np.maximum(length, 1.0), share * share
+            reached = person_sums(codes, most.astype(np.int64))
+            length = np.where(reached < MOST, reached, np.inf)
+        room, held = _LONGEST / np.maximum(length, 1.0), share * share
         inner = np.minimum(room / (1 + place.times), held)
-        parts = _of_parts(total, inner, np.minimum(room, held) - inner, place.times)
+        parts = _of_parts(total, inner, np.minimum(room, held) - inner)
     return np.trunc(k * share[codes]), *parts
 
 
@@ -430,23 +431,3 @@ def applied(forms: Floats, cells: Floats, out: Floats) -> None:
     for start in range(0, cells.shape[1], step):
         some = slice(start, start + step)
         np.matmul(forms, cells[:, some], out=out[:, some])
-
-
-def hold_norm(whole: Floats, most: float = _SQUARED_NORM) -> Floats:
-    """Lower the largest integers of each column until its squares add up to at most `most`.
-
-    Returns
-    -------
-    (columns,) array
-        To what they then add up.
-    """
-    squares = np.einsum("ij,ij->j", whole, whole)  # integers below 2**53: exact in any order
-    over = np.flatnonzero(squares > most)
-    while over.size:
-        part = whole[:, over]
-        largest = np.argmax(np.abs(part), axis=0), np.arange(over.size)
-        part[largest] -= np.sign(part[largest])
-        whole[:, over] = part
-        squares[over] = np.einsum("ij,ij->j", part, part)
-        over = over[squares[over] > most]
-    return np.asarray(squares, dtype=np.float64)

@@ -29,10 +29,11 @@ from oracles.look_rows import (
 
 from dpreg.errors import ArgumentError
 from dpreg.formula.design import build_design
+from dpreg.looks import rows as module
 from dpreg.looks.coordinates import Point, place_of
 from dpreg.looks.families import Linear
 from dpreg.looks.records import Described, Told
-from dpreg.looks.rows import Rows, _of_parts, hold_norm, made_once
+from dpreg.looks.rows import Rows, made_once
 from dpreg.moments import read_moments
 from dpreg.schema import Schema
 from dpreg.sources import as_source
@@ -135,30 +136,40 @@ def test_no_row_leaves_its_limits(name, together, seed):
         assert max(longest_parts(f, contrast, 1 + seed % 3)) <= 1
 
 
-def test_norms_that_rounding_leaves_too_long_are_lowered():
-    rng = np.random.default_rng(0)
-    # Rounded to nearest, half of all vectors of full length are too long.
-    v = rng.normal(size=(4, 2000))
-    whole = np.rint(v / np.sqrt((v * v).sum(axis=0)) * ONE)
-    before = whole.copy()
-    assert max(squares(whole)) > FULL
-    told = hold_norm(whole)
-    assert max(squares(whole)) <= FULL
-    assert told.tolist() == squares(whole)
-    assert np.abs(whole - before).max() <= 2
-    assert (np.abs(whole) <= np.abs(before)).all()
+def longest(floats):
+    """Exact squared length of the longest column."""
+    return max(sum(Fraction(cell) ** 2 for cell in column) for column in floats.T.tolist())
+
+
+@TOGETHER
+@KIND
+def test_no_information_is_too_long_before_it_is_truncated(name, together, monkeypatch):
+    """Truncation would hide what roundings lose: by chance alone, half of these are too long."""
+    rng = np.random.default_rng(9)
+    rows = rows_of(rng, KINDS[name], 4, together=together, far=9.0, limits=(0.01, 1e9))
+    z = hostile(rng, 400, width(rows))
+    monkeypatch.setattr(np, "trunc", lambda cells, out=None: cells)
+    k, *_ = located(rows, z)
+    assert 0.999 * FULL < longest(k) <= FULL
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])
-def test_parts_that_rounding_leaves_too_long_are_lowered(times):
-    rng = np.random.default_rng(1)
-    v = rng.normal(size=(3, 500))
-    ways = v / np.linalg.norm(v, axis=0) * ONE
-    near, far = 1 / (1 + times) + 1e-5, times / (1 + times) + 1e-5
-    f, outer, _ = _of_parts(ways, np.full(500, near), np.full(500, -far), times)
-    assert max(squares(np.trunc(ways * near))) > Fraction(FULL, (1 + times) ** 2)
-    longest = longest_parts(f, f - 2 * outer, times)
-    assert 0.999 < min(longest) <= max(longest) <= 1
+@pytest.mark.parametrize("by_person", [False, True], ids=["rows", "persons"])
+@KIND
+def test_no_part_of_a_score_is_too_long_before_it_is_truncated(name, by_person, times, monkeypatch):
+    rng = np.random.default_rng([9, times])
+    limits = (1e9, 1e-3 * KINDS[name].family.cap ** 0.5)
+    rows = rows_of(rng, KINDS[name], 4, far=9.0, limits=limits, times=times)
+    z, given = hostile(rng, 400, width(rows)), []
+    parts = module._of_parts
+    monkeypatch.setattr(module, "_of_parts", lambda *args: given.append(args) or parts(*args))
+    if by_person:
+        of_persons(rows, z, np.arange(400))
+    else:
+        located(rows, z)
+    ((ways, inner, outer),) = given
+    for part, m in ((inner, 1), (outer, times)):
+        assert 0.99 < longest(ways * part) / Fraction(FULL * m * m, (1 + times) ** 2) <= 1
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -373,6 +384,19 @@ def person_squares(found, codes, persons):
     for own, code in zip(squares(found), codes, strict=True):
         total[code] += own
     return total
+
+
+def test_a_person_whose_score_may_be_saturated_has_none(monkeypatch):
+    rng = np.random.default_rng(5)
+    rows = rows_of(rng, KINDS["logit"], 3, limits=(1e30, 1e-12))
+    z = hostile(rng, 200, width(rows))
+    _, f, _ = of_persons(rows, z, np.arange(200) // 2)
+    assert f.any()
+    monkeypatch.setattr(module, "MOST", 2**30)  # what one row can reach
+    k, f, contrast = of_persons(rows, z, np.arange(200) // 2)
+    assert not k.any()
+    assert not f.any()
+    assert not contrast.any()
 
 
 @TOGETHER

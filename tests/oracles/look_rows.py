@@ -40,7 +40,7 @@ class Stored:
         return Layout(self.size)
 
     def coded(self, chunk: Any) -> CodedRows:
-        return CodedRows(self.block(chunk), ())
+        return CodedRows(self.cells(chunk), ())
 
 
 def chunk(z: Any) -> dict[str, np.ndarray]:

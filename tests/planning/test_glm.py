@@ -29,6 +29,7 @@ def table(n, seed=0):
         (FORMULA, "binomial", 0.5, 1, 1e-6),
         (FORMULA, "binomial", 0.5, 4, 0),
         ("k ~ a + b + g", "poisson", 2.1, 2, 1e-6),
+        ("k ~ a + b + g", "poisson", 2.1, 1, 0),
     ],
 )
 def test_errors_are_near_those_of_a_call(formula, family, mean, eps, delta):
