@@ -9,7 +9,7 @@ residuals.
    (`dpreg.privacy.noise`); and the sums of the columns, where their noise is small beside the
    box. They give coordinates u = (x - m) / s and e = (y - m_y) / s_y: one s for all columns, as p
    of them would have p times the noise.
-2. A first minimum of the losses of `dpreg.estimation.objective` in these coordinates, around zero.
+2. A first minimum of the losses of `dpreg.looks.minimum` in these coordinates, around zero.
 3. The mean square of the residuals there, cut at 3 s_y: omega^2.
 4. A second minimum around the first, of residuals in units of omega s_y. The penalty pulls towards
    the first now, and what a row may add is as much smaller as residuals are. This is released.
@@ -17,13 +17,14 @@ residuals.
 Statement. Each of these is eps_j-DP whatever the earlier ones gave, and all of it is
 (sum eps_j)-DP.
 
-Proof. Step 1: `dpreg.privacy.noise`. Given the values released so far, L, m, b, tau, R and S
-are fixed before a row is read again, so that steps 2 and 4 are eps_j-DP by the statement and proof
-of `dpreg.estimation.objective`. Step 3: a row's residual is computed from its own cells alone, by
-one operation after the other on each cell, and its part of the sum is floor(2**20 min(f^2, 1)), f
-the residual in units of the cut: it lies in [0, 2**20] whatever the row is. Whether the columns'
-sums are released, and what that leaves for step 4, follows from the released number of rows. All
-mechanisms are pure, and so are sequences of them, each chosen by what the earlier ones gave. QED
+Proof. Step 1: `dpreg.privacy.noise`. Given the values released so far, the place of the rows is
+fixed before one is read again, so that steps 2 and 4 are eps_j-DP by the statement and proof of
+`dpreg.looks.minimum`, of a linear model with A = R^2 and B = 1. Step 3: a row's residual is
+computed from its own cells alone, by one operation after the other on each cell, and its part of
+the sum is floor(2**20 min(f^2, 1)), f the residual in units of the cut: it lies in [0, 2**20]
+whatever the row is. Whether the columns' sums are released, and what that leaves for step 4,
+follows from the released number of rows. All mechanisms are pure, and so are sequences of them,
+each chosen by what the earlier ones gave. QED
 
 No errors are released with the coefficients: that would need the moments.
 
@@ -42,7 +43,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
@@ -50,10 +51,13 @@ import numpy as np
 from scipy.special import ndtr
 
 from dpreg.arrays import Floats
-from dpreg.estimation.objective import Location, hold_located
 from dpreg.estimation.tuning import TUNING
 from dpreg.grouped import Vectors
-from dpreg.looks.minimum import Objective, released_minimum
+from dpreg.looks.coordinates import Point, place_of
+from dpreg.looks.families import Linear
+from dpreg.looks.minimum import Objective, hold, released_minimum
+from dpreg.looks.records import Described
+from dpreg.looks.rows import Rows
 from dpreg.moments import Moments, read_moments
 from dpreg.privacy.account import Account, Line, Part
 from dpreg.privacy.budget import Budget, decimal_string
@@ -132,25 +136,25 @@ def few_fit(
     """
     (moments,) = read_moments(reader, design)
     public = opened.scales.protection.n_is_public
-    location, count = scales_of(moments, groups, opened, moments.rows if public else None)
+    point, count = scales_of(moments, groups, opened, moments.rows if public else None)
     part = opened.take("first coefficients", OBJECTIVE, TUNING.first)
-    held = hold_located(reader, design, location, TUNING.pull * location.radius)
+    held, point = _held(reader, design, point, TUNING.pull)
     moved, _, _ = released_minimum(held, part, count, HOLD)
     part = opened.take("spread of residuals", "discrete laplace", TUNING.spread)
-    location = _around(location, moved, _spread(held, moved, part, count))
+    point = _around(point, moved, _spread(held, moved, part, count))
     part = opened.last()
-    limit = _cut(len(moved), location.radius, count, part) * location.radius
-    held = hold_located(reader, design, location, limit)
+    cut = _cut(point.size, _radius(point), count, part)
+    held, point = _held(reader, design, point, cut)
     moved, _, _ = released_minimum(held, part, count, HOLD)
-    return location.carried(moved), count
+    return point.ahead(moved * _unit(point, cut)).shift, count
 
 
 def scales_of(
     moments: Moments, groups: Sequence[Sequence[int]], opened: OpenFew, rows: int | None
-) -> tuple[Location, float]:
-    """Release the sums; return the coordinates that they give, and how many rows are complete.
+) -> tuple[Point, float]:
+    """Release the sums; return the point that they give, and how many rows are complete.
 
-    Both are kept out of reach of the sums' own noise.
+    Its dispersion is s_y^2. Both are kept out of reach of the sums' own noise.
 
     Parameters
     ----------
@@ -174,16 +178,42 @@ def scales_of(
     square = float(middle @ middle) / max(p, 1)
     x_variance = max(told[3] / count / max(p, 1) - square, x_sd / max(p, 1))
     y_variance = max(told[2] / count - y_mean**2, y_sd)
-    spread = _root(x_variance, TUNING.least_column)
-    location = Location.on_grid(
-        whitening=np.eye(p) / spread,
-        offset=-middle / spread,
-        slopes=np.zeros(p),
-        intercept=y_mean,
-        tau=_root(y_variance, TUNING.least_response),
-        radius=math.sqrt(TUNING.reach * (p + 1)),
+    whitening = np.eye(p) / math.sqrt(_within(x_variance, TUNING.least_column))
+    dispersion = _within(y_variance, TUNING.least_response)
+    point = Point(middle, whitening, np.zeros(p), y_mean, 1.0, dispersion, np.ones(p), np.ones(p))
+    return point, count
+
+
+def _radius(point: Point) -> float:
+    """Return R."""
+    return math.sqrt(TUNING.reach * point.size)
+
+
+def _unit(point: Point, cut: float) -> float:
+    """Return the unit of steps of a minimum: where the residual of a row at R is cut, times R."""
+    return cut * _radius(point) * math.sqrt(point.dispersion)
+
+
+def _held(reader: Reader, design: Vectors, point: Point, cut: float) -> tuple[Objective, Point]:
+    """Read the complete rows once; return their losses around the point, and it as rounded.
+
+    Parameters
+    ----------
+    reader, design
+        As for `few_fit`.
+    point : Point
+    cut : float
+        S beside R, in units of tau.
+    """
+    place, at = place_of(
+        point,
+        Linear(),
+        information=_radius(point) ** 2,
+        score=2 * _unit(point, cut),
+        bend=1.0,
     )
-    return location, count
+    rows = Rows(design, Described(tuple(range(1, point.size))), place)
+    return hold(rows, map(rows.cells, reader.chunks(design.types, "rows"))), at
 
 
 def _middle(
@@ -207,16 +237,16 @@ def _shrunk(means: Floats, sd: float) -> Floats:
 
 
 def _spread(held: Objective, moved: Floats, part: Part, count: float) -> float:
-    """Release omega, in units of s_y: at most 1."""
+    """Release omega^2, in units of s_y^2: at most 1."""
     x, left = held.x, held.y.copy()
     for column, t in zip(x.T, moved, strict=True):  # by single operations: a row has its own bits
         left -= column * t
-    far = np.square(np.clip(left / (x[:, 0] * TUNING.cut), -1.0, 1.0))
+    far = np.square(np.clip(left / x[:, 0] * (TUNING.pull * held.radius / TUNING.cut), -1.0, 1.0))
     exact = int(np.floor(far * PARTS).astype(np.int64).sum())
     noise = part_noise(part.cost.eps, part.protection)
     (told,) = noise.released((exact,), part)
     square = max(told, noise.sds[0]) * TUNING.cut**2 / count
-    return _root(square, TUNING.least_response)
+    return _within(square, TUNING.least_response)
 
 
 def _cut(size: int, radius: float, count: float, part: Part) -> float:
@@ -226,21 +256,14 @@ def _cut(size: int, radius: float, count: float, part: Part) -> float:
     return float(_CUTS[int(np.argmin(noise + TUNING.skew * np.exp(-2 * (1 + _CUTS))))])
 
 
-def _around(location: Location, moved: Floats, spread: float) -> Location:
-    """Return the coordinates of the second minimum: around the first, in units of its residuals."""
-    there = location.carried(moved)
-    return Location.on_grid(
-        whitening=location.whitening,
-        offset=location.offset,
-        slopes=there[1:],
-        intercept=float(there[0]),
-        tau=location.tau * spread,
-        radius=location.radius,
-    )
+def _around(point: Point, moved: Floats, spread: float) -> Point:
+    """Return the first minimum, and what is left of the dispersion there."""
+    there = point.ahead(moved * _unit(point, TUNING.pull))
+    return replace(there, dispersion=point.dispersion * spread)
 
 
-def _root(variance: float, least: float) -> float:
-    return math.sqrt(min(max(variance, least), 1.0))
+def _within(variance: float, least: float) -> float:
+    return min(max(variance, least), 1.0)
 
 
 def _shown(share: Fraction) -> str:

@@ -137,11 +137,6 @@ class Form:
         unit = 2.0**-self.shift
         return self.constant * unit, np.array(self.slopes, dtype=np.float64) * unit
 
-    @property
-    def reach(self) -> float:
-        """The largest absolute value at any row of the box."""
-        return (abs(self.constant) + sum(map(abs, self.slopes))) * 2.0**-self.shift
-
     def on_cells(self, places: Sequence[int], size: int) -> Floats:
         """Return the form as a vector over `size` gridded cells, the constant's in front.
 
@@ -249,6 +244,11 @@ class Point:
     def rows(self) -> Floats:
         """The (d, d) matrix that takes (1, x) to (1, u)."""
         return moved_rows(self.whitening, self.moved)
+
+    def ahead(self, step: Floats) -> Point:
+        """Return the point whose predictor has a step, (d,), in (1, u) added to it."""
+        slopes = self.slopes + self.whitening.T @ step[1:]
+        return replace(self, slopes=slopes, middle=self.middle + float(step[0]))
 
     @property
     def variance(self) -> float:

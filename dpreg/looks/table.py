@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import islice
@@ -340,9 +340,7 @@ class Taken(ABC):
         )
         place, at = place_at(point)
         t, penalty, outer_noise, trace_noise = self._minimum(place, noise, share, count)
-        step = t * (S / 2 * math.sqrt(at.weight))
-        slopes = at.slopes + at.whitening.T @ step[1:]
-        place, at = place_at(replace(at, slopes=slopes, middle=at.middle + float(step[0])))
+        place, at = place_at(at.ahead(t * (S / 2 * math.sqrt(at.weight))))
         exact = self._sums(place, self.described, matrix=False)
         parts = zip(exact.score, exact.contrast, strict=True)  # as long as each other
         outer = S * _noisy([(s - c) // 2 for s, c in parts], outer_noise)

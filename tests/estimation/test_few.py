@@ -13,7 +13,6 @@ from scipy.optimize import minimize
 
 from dpreg.estimation import few
 from dpreg.estimation.few import few_fit, open_few, scales_of
-from dpreg.estimation.objective import hold_located
 from dpreg.formula.design import build_design
 from dpreg.moments import read_moments
 from dpreg.privacy.account import Account
@@ -51,14 +50,16 @@ def fitted(data, account, design=DESIGN, groups=GROUPS, seen=None):
     account.charge(None, "a call")
     reader = Reader(as_source(data), False)
 
+    held = few._held
+
     def hold(*told):
-        held = hold_located(*told)
+        found = held(*told)
         if seen is not None:
-            seen.append((held, told[2]))
-        return held
+            seen.append(found)
+        return found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(few, "hold_located", hold)
+        patch.setattr(few, "_held", hold)
         return few_fit(reader, design, groups, opened)
 
 
@@ -124,8 +125,8 @@ def test_with_little_noise_it_is_the_two_minima_and_least_squares(neighbors):
     assert found[0] == pytest.approx(expected, abs=2e-4)
     assert found[1] == pytest.approx(len(data) - 1, abs=0.01)
     (first, around), (_, second) = seen
-    assert second.tau / around.tau == pytest.approx(omega, rel=1e-3)
-    assert first.limit == pytest.approx(0.7 * first.radius)
+    assert second.dispersion / around.dispersion == pytest.approx(omega**2, rel=2e-3)
+    assert first.radius == pytest.approx(np.sqrt(1.2 * second.size))
 
 
 def test_cuts_widen_with_the_rows_and_the_budget():
@@ -158,7 +159,7 @@ def test_a_row_gives_to_the_spread_what_it_alone_decides(monkeypatch):
     assert min(each) >= 0
     assert max(each) == PARTS  # far residuals are cut
     u = held.x / held.x[:, :1]
-    e = held.y / held.x[:, 0] - u @ moved
+    e = (held.y / held.x[:, 0] - u @ moved) * 0.7 * held.radius
     assert each == pytest.approx(np.minimum(e**2 / 9, 1) * PARTS, abs=2)
 
 
@@ -167,14 +168,13 @@ def scales(data, eps=1, neighbors="replace-one", seed=1, rows=None):
     opened = open_few(account, account.budget.eps)
     account.charge(None, "a call")
     (moments,) = read_moments(Reader(as_source(data), False), DESIGN)
-    location, count = scales_of(moments, GROUPS, opened, rows)
-    spread = 1 / location.whitening[0, 0]
+    point, count = scales_of(moments, GROUPS, opened, rows)
     return SimpleNamespace(
         count=count,
-        middle=-location.offset * spread,
-        spread=spread,
-        response_middle=-location.response.floats[0],
-        response_spread=location.tau,
+        middle=point.centre,
+        spread=1 / point.whitening[0, 0],
+        response_middle=point.middle,
+        response_spread=np.sqrt(point.dispersion),
     )
 
 

@@ -181,7 +181,7 @@ WATCHED = (
     Watched(few, "scales_of", ("moments", "opened")),
     Watched(least, "released_minimum", ("held",)),
     *(Watched(few, name) for name in ("_cut", "_around")),
-    Watched(few.Location, "carried"),
+    Watched(few, "_held", ("reader", "design"), hidden=True),
     Watched(few, "_spread", ("held",)),
     Watched(few, "few_fit", ("reader", "design", "opened")),
 )
