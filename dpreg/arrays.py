@@ -26,11 +26,9 @@ MOMENT_BITS = 2 * CELL_BITS
 """A moment is an integer in units of 2**-MOMENT_BITS."""
 
 
-def to_grid(
-    block: NDArray[np.float64], out: NDArray[np.float64] | None = None
-) -> NDArray[np.float64]:
+def to_grid(block: Floats, out: Floats | None = None) -> Floats:
     """Clip to [-1, 1] and round to whole units of 2**-20, into `out`; a NaN counts as zero."""
-    cells: NDArray[np.float64] = np.clip(block, -1.0, 1.0, out=out, dtype=np.float64)
+    cells: Floats = np.clip(block, -1.0, 1.0, out=out, dtype=np.float64)
     cells *= 2.0**CELL_BITS
     np.rint(cells, out=cells)
     np.copyto(cells, 0.0, where=np.isnan(cells))

@@ -216,12 +216,7 @@ class PCPL(PCLS):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Family(Options):
-    """What every family has: nothing but its name."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Binomial(Family):
+class Binomial(Options):
     """A logistic regression.
 
     Attributes
@@ -237,7 +232,7 @@ class Binomial(Family):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Poisson(Family):
+class Poisson(Options):
     """A regression of counts, with the log link.
 
     Attributes
@@ -258,7 +253,7 @@ class QuasiPoisson(Poisson):
 
 
 MethodLike: TypeAlias = Method | Mapping[str, object] | str
-FamilyLike: TypeAlias = Family | Mapping[str, object] | str
+FamilyLike: TypeAlias = Binomial | Poisson | Mapping[str, object] | str
 
 _METHODS: Final = (Auto, Adaptive, Gram, Objective, SSP, AdaSSP, PCLS, PCPL)
 _FAMILIES: Final = (Binomial, Poisson, QuasiPoisson)

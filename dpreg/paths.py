@@ -164,13 +164,17 @@ def read_text(path: str | os.PathLike[str], error: type[DpregError] = DataError)
         raise error(f"{named(path)} is not UTF-8 text") from None
 
 
-def check_writable(path: str | os.PathLike[str]) -> None:
-    """Refuse a place where `write_text` would fail, as far as can be known beforehand."""
+def check_writable(path: str | os.PathLike[str]) -> Path | None:
+    """Refuse a place where `write_text` would fail, as far as can be known beforehand.
+
+    Returns what `ordinary` does.
+    """
     file = ordinary(path)
     folder = Path(os.path.realpath(path)).parent
     for one in (folder,) if file is None else (folder, file):
         if not os.access(one, os.W_OK):
             raise DataError(f"{named(path)} cannot be written: permission denied")
+    return file
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -184,13 +188,10 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         As `ordinary`; where the disk is full, the folder is read-only or this user may not write
         there. The earlier file is then as it was.
     """
-    old = ordinary(path)
+    old = check_writable(path)
     file = old or Path(os.path.realpath(path))
-    fresh = None
+    fresh = file.with_name(f".{file.name[:100]}.{secrets.token_hex(8)}")
     try:
-        if old is not None and not os.access(old, os.W_OK):
-            raise PermissionError(13, "Permission denied")
-        fresh = file.with_name(f".{file.name[:100]}.{secrets.token_hex(8)}")
         mode = 0o666 if old is None else 0o600
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
@@ -200,13 +201,11 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
                 _as_before(descriptor, old)
             os.fsync(descriptor)
         os.replace(fresh, file)
-        fresh = None
         sync_folder(file.parent)
     except OSError as fault:
         raise DataError(f"{named(path)} cannot be written: {reason(fault)}") from None
     finally:
-        if fresh is not None:
-            fresh.unlink(missing_ok=True)
+        fresh.unlink(missing_ok=True)
 
 
 def _as_before(descriptor: int, old: Path) -> None:

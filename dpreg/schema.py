@@ -14,8 +14,9 @@ import math
 import os
 import tokenize
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -278,20 +279,12 @@ class Schema(Mapping[str, Numeric | Categorical | Boolean]):
     @classmethod
     def from_json(cls, text: str) -> Schema:
         """Read what `to_json` wrote, or any JSON of the form given in the class's notes."""
-        try:
-            content = json.loads(text, object_pairs_hook=_without_repeats)
-        except (json.JSONDecodeError, RecursionError) as err:
-            raise SchemaError(f"the schema is not valid JSON: {err}") from None
-        return cls._from_file_content(content)
+        return cls._parsed("JSON", partial(json.loads, object_pairs_hook=_without_repeats), text)
 
     @classmethod
     def from_toml(cls, text: str) -> Schema:
         """Read TOML of the form given in the class's notes."""
-        try:
-            content = tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, RecursionError) as err:
-            raise SchemaError(f"the schema is not valid TOML: {err}") from None
-        return cls._from_file_content(content)
+        return cls._parsed("TOML", tomllib.loads, text)
 
     @classmethod
     def from_dict(cls, columns: Mapping[str, Declaration]) -> Schema:
@@ -299,7 +292,11 @@ class Schema(Mapping[str, Numeric | Categorical | Boolean]):
         return cls(columns)
 
     @classmethod
-    def _from_file_content(cls, content: object) -> Schema:
+    def _parsed(cls, kind: str, loads: Callable[[str], Any], text: str) -> Schema:
+        try:
+            content = loads(text)
+        except (json.JSONDecodeError, tomllib.TOMLDecodeError, RecursionError) as err:
+            raise SchemaError(f"the schema is not valid {kind}: {err}") from None
         if not isinstance(content, dict) or set(content) != {"columns"}:
             raise SchemaError('a schema file holds one key, "columns", and the columns under it')
         return cls(content["columns"])

@@ -106,11 +106,6 @@ class BlockTable:
         """Whether they are the kept rows of persons, who have coins."""
         return self.reader is not None and self.reader.persons is not None
 
-    @property
-    def lines(self) -> int:
-        """Number of groups; 1 without a column."""
-        return max(len(self.groups), 1)
-
     def count(self) -> int | None:
         """Count the rows before they are read; None where only reading them tells."""
         if self.reader is None:
@@ -341,7 +336,7 @@ class Aggregate(Choices):
             Before the charge, except where `blocks` are too many for a stream, whose (public)
             number of rows is known only once it has been read.
         """
-        lines = table.lines
+        lines = max(len(table.groups), 1)
         if self.protection.person is not None and not table.by_person:
             raise ArgumentError(
                 "person needs a table whose rows dpreg reads itself: leave it out here, and say by "

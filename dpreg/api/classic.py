@@ -94,9 +94,9 @@ def _sums(
     released = sums.release(exact, coding, fitted, part=part, rows=rows)
     bounds, most = [*columns.bounds.values()], columns.public_rows
     estimates = [one for line in released for one in estimate(line, bounds, most)]
-    fields = columns.fields(account, fitted.mechanism, estimates)
     counts = None if columns.complete else np.array([line.count for line in released])
-    return released, {"counts": counts, **fields}
+    fields = columns.fields(account, fitted.mechanism) | {"counts": counts}
+    return released, fields | inputs.estimate_fields(estimates, columns.bounds)
 
 
 def _summed(bounds: Mapping[str, inputs.Pair], groups: int, grouped: inputs.Grouped) -> Integers:
@@ -285,14 +285,14 @@ def _quantile(call: Arguments) -> ClassicResults:
             )
             for one, share in enumerate(request.shares)
         ]
-    estimates = [one.estimate for one in found]
     return ClassicResults(
         statistic="quantile",
         names=_named(columns, request.labels),
         lower=np.array([one.lower for one in found]),
         upper=np.array([one.upper for one in found]),
         alpha=request.alpha,
-        **columns.fields(account, "permute-and-flip", estimates),
+        **inputs.estimate_fields([one.estimate for one in found], columns.bounds),
+        **columns.fields(account, "permute-and-flip"),
     )
 
 
@@ -332,9 +332,9 @@ def _opened(
 def _cells(columns: Columns, grids: dict[str, Floats]) -> dict[str, Ints]:
     """Count each column's values in the cells of its grid, group by group."""
     vector = columns.total(partial(_counted, grids, columns.lines), "quantiles").astype(np.int64)
-    sizes = [columns.lines * grid.size for grid in grids.values()]
-    parts = np.split(vector, np.cumsum(sizes)[:-1])
-    return {name: part.reshape(columns.lines, -1) for name, part in zip(grids, parts, strict=True)}
+    ends = np.cumsum([grid.size for grid in grids.values()])
+    parts = np.split(vector.reshape(columns.lines, -1), ends[:-1], axis=1)
+    return dict(zip(grids, parts, strict=True))
 
 
 def _counted(grids: Mapping[str, Floats], groups: int, grouped: inputs.Grouped) -> Integers:
@@ -346,7 +346,7 @@ def _counted(grids: Mapping[str, Floats], groups: int, grouped: inputs.Grouped) 
             for line in range(groups):
                 there = values[(labels == line) & ~np.isnan(values)]
                 counted[name][line] += cell_counts(there, grid)
-    return np.concatenate([cells.ravel() for cells in counted.values()])
+    return np.hstack([*counted.values()]).ravel()
 
 
 @recorded(_quantile, OfColumns)

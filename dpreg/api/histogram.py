@@ -52,14 +52,10 @@ class Partition:
         return np.where(np.isnan(values), -1, inside).astype(np.int64)
 
 
-def _binned(
-    name: str, bins: Partition, groups: int, pooled: bool, grouped: inputs.Grouped
-) -> Integers:
-    """Count rows by group, or `pooled`, and bin; the number of rows in neither comes last."""
-    placed = (
-        (bins.place(chunk[name]), np.minimum(labels, 0) if pooled else labels)
-        for chunk, labels in grouped
-    )
+def _binned(name: str, bins: Partition, groups: int, grouped: inputs.Grouped) -> Integers:
+    """Count rows by group, or all as one group, and bin; the number of those in neither is last."""
+    last = groups - 1
+    placed = ((bins.place(chunk[name]), np.minimum(labels, last)) for chunk, labels in grouped)
     counts, left = histogram.count_cells(placed, bins.size, groups)
     return np.append(counts, left)
 
@@ -139,7 +135,7 @@ def _histogram(call: Arguments) -> HistogramResults:
     if bins is None:
         assert width is not None
         bins = _private_bins(columns, rows, width, counting.noise.variance)
-    tally = partial(_binned, columns.names[0], bins, columns.lines, False)
+    tally = partial(_binned, columns.names[0], bins, columns.lines)
     *counts, left = columns.total(tally, "counts").astype(np.int64)
     released = histogram.release_counts(
         np.array(counts, dtype=np.int64).reshape(columns.lines, -1),
@@ -202,7 +198,7 @@ def _private_bins(
     if counted is not None:
         rows = float(columns.reader.rows + counted.noise.draw(1, counted.part)[0])
     fine = equal_bins(columns, histogram.fine_bins(max(rows, 1.0), width.cost.eps))
-    *counts, _ = columns.total(partial(_binned, columns.names[0], fine, 1, True), "bin width")
+    *counts, _ = columns.total(partial(_binned, columns.names[0], fine, 1), "bin width")
     drawn = bought.noise.draw(fine.size, bought.part)
     noisy = np.array([float(c + z) for c, z in zip(counts, drawn, strict=True)])
     chosen = histogram.choose_bins(noisy, max(rows, 1.0), width.variance, later)

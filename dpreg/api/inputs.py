@@ -119,12 +119,9 @@ class Columns:
         """Number of rows, where it is public."""
         return self.reader.rows if self.choices.protection.n_is_public else None
 
-    def fields(
-        self, account: Account, noise: str, estimates: Sequence[Estimate] | None = None
-    ) -> dict[str, Any]:
+    def fields(self, account: Account, noise: str) -> dict[str, Any]:
         """Return the fields that results of every call of columns have, once all is drawn."""
         told = self.choices.fields(account, self.by, self.groups, self.reader.rows, noise)
-        told |= {} if estimates is None else estimate_fields(estimates, self.bounds)
         return told | {"passes": self.reader.passes}
 
     def total(self, count: Callable[[Grouped], Integers], what: str) -> Integers:

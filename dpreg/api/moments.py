@@ -109,14 +109,13 @@ def _by_levels(
     With an intercept the level that the coding leaves out is released too, as the last column.
     """
     wide = max(exclusive, key=len)
-    levels, released_columns, rest_of = [columns.index(j) for j in wide], columns, wide
-    if 0 in columns:
+    levels, released_columns = [columns.index(j) for j in wide], columns
+    rest_of = wide if 0 in columns else ()
+    if rest_of:
         rest = len(moments.cells) - 1
         exclusive = [(*group, rest) if group == wide else group for group in exclusive]
         released_columns = (*columns, rest)
         levels.append(len(columns))
-    else:
-        rest_of = ()
     noisy = release_gram(
         moments,
         released_columns,
@@ -232,7 +231,7 @@ class ByGram(Way):
         factors = [t for t in design.terms if t.exclusive and len(t.columns) >= _MANY_LEVELS]
         if rows is None or not factors:
             return
-        chosen = tuple(column for term in design.terms for column in term.columns)
+        chosen = columns_of(LinearModel(), design)
         triangle = layout(chosen, exclusive_groups(design, chosen))
         planned = planned_noise(triangle, self.context.cost, request.protection, self.noise)
         sds = dict(zip(triangle.cells, planned, strict=True))

@@ -88,12 +88,10 @@ class ByLooks(Looks):
     Attributes
     ----------
     request : SelectionRequest
-    fit : {"same", "fresh", "split", "share", None}
         With what "auto" means here.
     """
 
     request: SelectionRequest
-    fit: str | None
     chooses: ClassVar[bool] = True
 
     @classmethod
@@ -126,8 +124,7 @@ class ByLooks(Looks):
             asked=asked,
             later=later,
             because=because,
-            request=request,
-            fit=fit,
+            request=replace(request, fit=fit),
         )
         space_of(request, context.trial, by_looks.model.known)  # refuses what has no models
         if asked and len(context.trial.columns) < 2:
@@ -144,9 +141,9 @@ class ByLooks(Looks):
         response, unit = model.response_of(design)
         chosen = [columns[place] for place in found.places]
         facts = self.context.facts(table.reader, design, account)
-        facts |= {"formula": formula_of(design, chosen, response), "fit": self.fit or "fixed"}
+        facts |= {"formula": formula_of(design, chosen, response), "fit": request.fit or "fixed"}
         regression = None
-        if self.fit == "same" and found.places:
+        if request.fit == "same" and found.places:
             among = columns_of_units(space, range(len(space.units)))
             regression = fitted(
                 model, design, chosen, found.seen, facts, places=found.places, among=among

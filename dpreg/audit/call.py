@@ -151,9 +151,7 @@ def audit_call(
     if event is None:
         return CallAudit(charged, runs, -math.inf, "none", (0, 0), tuple(findings))
     counts = int(event.holds(testing[0]).sum()), int(event.holds(testing[1]).sum())
-    likelier, other = counts if event.first else counts[::-1]
-    rest = runs - half
-    least = bound(likelier, rest, other, rest, delta, miss)
+    least = bound(counts if event.first else counts[::-1], runs - half, delta, miss)
     if least > charged.eps:
         findings.append(Finding("more is spent than charged", f"eps is at least {least:.4g}"))
     return CallAudit(charged, runs, least, str(event), counts, tuple(findings))
@@ -207,8 +205,5 @@ def chance_of_constants(runs: int, charged: Budget) -> float:
 
 def _pair(first: set[str], second: set[str]) -> str:
     """Quote both sides, in short."""
-    short = [
-        text if len(text) <= 200 else text[:197] + "..."
-        for text in (" or ".join(sorted(first)), " or ".join(sorted(second)))
-    ]
-    return f"{short[0]} against {short[1]}"
+    texts = (" or ".join(sorted(side)) for side in (first, second))
+    return " against ".join(text if len(text) <= 200 else text[:197] + "..." for text in texts)

@@ -71,7 +71,6 @@ as the selected model does; they are weighed as every other number is.
 """
 
 _CAP: Final = Budget(Fraction(10**400), Fraction(999, 1000))
-_BITS: Final = 53
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +175,8 @@ def _bits(value: float) -> int:
     """Return the length of a number's significand without its trailing zeros."""
     if value == 0 or not math.isfinite(value):
         return 0
-    whole = int(abs(math.frexp(value)[0]) * 2**_BITS)
-    return _BITS + 1 - (whole & -whole).bit_length()
+    whole, _ = value.as_integer_ratio()
+    return (whole // (whole & -whole)).bit_length()
 
 
 def _plain(value: Any) -> Any:
@@ -257,23 +256,31 @@ class Event:
         return f"a weighted sum over {len(order)} events above {self.threshold:.2f}: {listed}"
 
 
-def bound(
-    happened: int, runs: int, happened_other: int, runs_other: int, delta: float, miss: float
-) -> float:
-    """Return a lower confidence bound of eps from two counts; `miss` is the chance to be wrong."""
-    low = float(betaincinv(happened, runs - happened + 1, miss / 2)) if happened else 0.0
-    high = (
-        float(betaincinv(happened_other + 1, runs_other - happened_other, 1 - miss / 2))
-        if happened_other < runs_other
-        else 1.0
-    )
+def bound(counts: tuple[int, int], runs: int, delta: float, miss: float) -> float:
+    """Return a lower confidence bound of eps from two counts; `miss` is the chance to be wrong.
+
+    Parameters
+    ----------
+    counts : (int, int)
+        How often an event happened, first on the table where it is likelier.
+    runs : int
+        Of each table.
+    delta, miss : float
+    """
+    first, second = counts
+    low = float(betaincinv(first, runs - first + 1, miss / 2)) if first else 0.0
+    high = float(betaincinv(second + 1, runs - second, 1 - miss / 2)) if second < runs else 1.0
     return math.log((low - delta) / high) if low > delta else -math.inf
 
 
 def search(
     first: Sequence[Mapping[str, Seen]], second: Sequence[Mapping[str, Seen]], delta: float
 ) -> Event | None:
-    """Find the event that tells the training runs of two tables apart best; None if all agree."""
+    """Find the event that tells the training runs of two tables apart best; None if all agree.
+
+    There are as many of either table.
+    """
+    assert len(first) == len(second)
     parts = _elementary([*first, *second])
     if not parts:
         return None
@@ -299,9 +306,7 @@ def search(
 def _proved(inside: Bools, labels: Bools, delta: float) -> tuple[float, bool]:
     """Return what an event proves on the training runs, and whether the first table has it more."""
     counts = int((inside & labels).sum()), int((inside & ~labels).sum())
-    runs = int(labels.sum()), int((~labels).sum())
-    forth = bound(counts[0], runs[0], counts[1], runs[1], delta, 0.1)
-    back = bound(counts[1], runs[1], counts[0], runs[0], delta, 0.1)
+    forth, back = (bound(two, len(labels) // 2, delta, 0.1) for two in (counts, counts[::-1]))
     return max(forth, back), forth >= back
 
 
@@ -370,8 +375,6 @@ def _elementary(runs: Sequence[Mapping[str, Seen]]) -> list[Elementary]:
 def _cuts(numbers: Floats) -> Floats:
     """Return thresholds for sorted numbers: quantiles, and ever rarer tails."""
     size = numbers.size
-    if size == 0:
-        return numbers
     tails = 2 ** np.arange(max(1, size.bit_length() - 2))
     middle = np.linspace(0, size - 1, _THRESHOLDS).astype(int)
     places = np.unique(np.concatenate([middle, tails - 1, size - 1 - tails]))

@@ -18,8 +18,6 @@ from dpreg.api.arguments import paragraphs
 from dpreg.errors import ArgumentError, shown
 from dpreg.options import RETIRED
 
-__all__ = ["AS_JSON", "WITNESS", "call_options", "call_values", "number", "pairs"]
-
 OWN: Final = (
     "formula", "x", "data", "estimator", "budget", "analyst", "progress", "unsafe_seed",
     "effects",

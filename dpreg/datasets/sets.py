@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from dpreg.errors import ArgumentError, DatasetError, shown
-from dpreg.results import catalogue
+from dpreg.paths import catalogue
 from dpreg.schema import Schema
 
 

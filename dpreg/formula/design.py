@@ -197,7 +197,7 @@ class Design:
         source = as_source(frame)
         if not isinstance(source, LocalSource):
             raise ArgumentError("newdata must be a table of this process, such as a DataFrame")
-        rows = source.count() if source.rows is None else source.rows
+        rows = source.count()
         raw, start = np.ones((rows, len(chosen))), 0
         with np.errstate(all="ignore"):
             for chunk in source.chunks(types, max(1, rows)) if types else ():
@@ -321,12 +321,8 @@ def build_design(
     centered = center and affine  # else a model without an intercept would be one of y - middle
     columns = [Column(INTERCEPT, 1.0, 1.0, 0.0, 1.0)]
     columns += [scaled_column(name, parts, centered=affine) for name, parts in products.items()]
-    terms = [
-        replace(
-            term, exclusive=term.exclusive and all(columns[j].offset == 0 for j in term.columns)
-        )
-        for term in terms
-    ]
+    unshifted = {j for j, column in enumerate(columns) if column.offset == 0}
+    terms = [replace(t, exclusive=t.exclusive and unshifted.issuperset(t.columns)) for t in terms]
     groups = coded_columns(columns)
     scaled = scaled_response(response, clip=clip, center=centered)
     size = len(columns) + 1

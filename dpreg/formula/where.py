@@ -18,7 +18,7 @@ not; none of it is ever evaluated as Python.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -142,24 +142,20 @@ def _read(node: ast.expr, schema: Schema) -> Expression:
     """Rebuild a test out of the allowed nodes."""
     match node:
         case ast.BoolOp(op=op, values=values):
-            return _joined(_JOINS[type(op)], [_read(value, schema) for value in values])
+            return Applied(_JOINS[type(op)], tuple(_read(value, schema) for value in values))
         case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr() as op, right=right):
-            return _joined(_JOINS[type(op)], [_read(left, schema), _read(right, schema)])
+            return Applied(_JOINS[type(op)], (_read(left, schema), _read(right, schema)))
         case ast.UnaryOp(op=ast.Not() | ast.Invert(), operand=operand):
             return Applied("not", (_read(operand, schema),))
         case ast.Compare(left=left, ops=ops, comparators=rights):
             tests = zip([left, *rights], ops, rights, strict=False)
-            return _joined("and", [_compared(*one, schema) for one in tests])
+            return Applied("and", tuple(_compared(*one, schema) for one in tests))
     found = read_expression(node)
     if not isinstance(found, Name):
         refuse("it is a number and no test", "compare it, as in x > 0")
     if not isinstance(schema.get(found.column, Boolean()), Boolean):
         refuse(f"{shown(found.column)} is no truth", "compare it, or declare it as bool")
     return found
-
-
-def _joined(symbol: str, tests: Sequence[Expression]) -> Expression:
-    return tests[0] if len(tests) == 1 else Applied(symbol, tuple(tests))
 
 
 def _compared(left: ast.expr, op: ast.cmpop, right: ast.expr, schema: Schema) -> Expression:
@@ -174,6 +170,6 @@ def _compared(left: ast.expr, op: ast.cmpop, right: ast.expr, schema: Schema) ->
     if isinstance(op, ast.In | ast.NotIn):
         if not isinstance(right, ast.List | ast.Tuple | ast.Set) or not right.elts:
             refuse("what follows `in` is no list", "write g in ['a', 'b']")
-        found = _joined("or", [_compared(left, ast.Eq(), one, schema) for one in right.elts])
+        found = Applied("or", tuple(_compared(left, ast.Eq(), one, schema) for one in right.elts))
         return found if isinstance(op, ast.In) else Applied("not", (found,))
     return read_expression(ast.Compare(left, [op], [right]))

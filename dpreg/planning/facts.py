@@ -192,9 +192,7 @@ def _check_given(call: Mapping[str, Any], of: str, family: bool, given: set[str]
 
 
 def _differs(given: Any, usual: Any) -> bool:
-    if usual is None or given is None:
-        return given is not usual
-    return bool(given != usual)
+    return given is not None if usual is None else bool(given != usual)
 
 
 def _named(effects: Any, of: str) -> dict[str, float]:

@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr
 
+from dpreg.paths import catalogue
 from dpreg.planning.chances import Situation, least_rows, theorem_41, theorem_42
 from dpreg.privacy.budget import decimal_string
 from dpreg.request import choice
-from dpreg.results import catalogue
 from dpreg.results.plots import STYLES, literal, new_axes
 from dpreg.results.summary import Block, Facts, Grid, Paragraph, Summary
 

@@ -51,7 +51,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from dpreg.columns import LEAST_EPS
 from dpreg.errors import ArgumentError
-from dpreg.privacy.budget import ALL_ROWS, Budget, BudgetTable, Spend
+from dpreg.privacy.budget import ALL_ROWS, NOTHING, Budget, BudgetTable, Spend
 from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.protection import CHOICES, NOISES, AccountError, Protection, Stability
 
@@ -229,7 +229,7 @@ class Line:
         left, size = self.left, self.left if size is None else size
         if isinstance(size, Fraction) and isinstance(left, Fraction) and 0 < size <= left:
             self.left = left - size
-            return self.hand_out(Budget(Fraction(0)), size)
+            return self.hand_out(NOTHING, size)
         if isinstance(size, Budget) and isinstance(left, Budget) and left.covers(size):
             self.left = left - size
             return self.hand_out(size)
@@ -244,7 +244,7 @@ class Line:
         if isinstance(self.left, Fraction) or not self.left.covers(cost):
             self.refuse(f"has no {cost} left")
         self.left, self.cost = self.left - cost, self.cost - cost
-        own = Line(self.account, step, mechanism, cost, Budget(Fraction(0)), self.rows)
+        own = Line(self.account, step, mechanism, cost, NOTHING, self.rows)
         self.account.lines.insert(self.account.lines.index(self), own)
         return own.hand_out(cost)
 
@@ -321,7 +321,7 @@ class Account:
         """Open a line of K draws that compose exactly, and return a part for each draw."""
         line = self.joint(step, plan.mechanism, plan.cost, rows=rows)
         line.note = plan.rule if plan.draws > 1 else ""
-        line.left = Budget(Fraction(0))
+        line.left = NOTHING
         return tuple(line.hand_out(Budget(plan.eps_each)) for _ in range(plan.draws))
 
     def joint(
@@ -399,8 +399,7 @@ class Account:
             raise AccountError("internal error: the budget table is asked for before the charge")
         if self._ways:
             raise AccountError("internal error: the budget table is asked for before the way")
-        emptied = Budget(Fraction(0))
-        lines = [line for line in self.lines if line.cost != emptied or line.parts]
+        lines = [line for line in self.lines if line.cost != NOTHING or line.parts]
         for line in lines:
             drawn = line.parts and all(part.state == "drawn from" for part in line.parts)
             if not drawn and line is not self._other:
@@ -422,8 +421,7 @@ class Account:
         costs = [way.total for way in ways]
         eps = max(cost.eps for cost in costs)
         dearest = Budget(eps, max(cost.delta for cost in costs))
-        nothing = Budget(Fraction(0))
-        self._other = Line(self, "the other way", "none", dearest, nothing, note=NOT_NEEDED)
+        self._other = Line(self, "the other way", "none", dearest, NOTHING, note=NOT_NEEDED)
         self._ways = ways
         self.lines.append(self._other)
         for way in ways:

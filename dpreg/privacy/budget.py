@@ -215,13 +215,17 @@ class Budget:
         return f"Budget({eps!r}, {delta!r})"
 
 
+NOTHING: Final = Budget(Fraction(0))
+"""What costs no privacy."""
+
+
 def together(budgets: Iterable[Budget]) -> Budget:
     """Compose releases that read the same rows: epsilons add, deltas add.
 
     Basic adaptive composition (Dwork, McSherry, Nissim and Smith 2006; Dwork and Lei 2009). The
     sum is exact. Deltas that add up to 1 or more raise BudgetError: they would promise nothing.
     """
-    return sum(budgets, Budget(Fraction(0)))
+    return sum(budgets, NOTHING)
 
 
 def in_parallel(budgets: Iterable[Budget], contributions: int) -> Budget:
@@ -308,8 +312,8 @@ class BudgetTable:
         """The whole cost: spends on all rows add up, groups of rows compose in parallel."""
         groups: dict[str, Budget] = {}
         for spend in self.spends:
-            groups[spend.rows] = groups.get(spend.rows, Budget(Fraction(0))) + spend.budget
-        whole = groups.pop(ALL_ROWS, Budget(Fraction(0)))
+            groups[spend.rows] = groups.get(spend.rows, NOTHING) + spend.budget
+        whole = groups.pop(ALL_ROWS, NOTHING)
         return whole + in_parallel(groups.values(), self.contributions)
 
     def frame(self) -> pd.DataFrame:

@@ -187,7 +187,10 @@ def analytic_epsilon(ratio: float, delta: Fraction) -> float:
 
 
 def _last(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """Return the last float for which something holds: it does at `low`, and not at `high`."""
+    """Return the last float for which something holds: it does at `low`, and not at `high`.
+
+    Where both are one float, that one.
+    """
     while (middle := (low + high) / 2) not in (low, high):
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low
@@ -326,10 +329,8 @@ def looks_ratio(
     def proved(ratio: float) -> bool:
         return discrete_holds(Fraction(ratio) ** 2, cells, eps, delta, floor)
 
-    low = min(analytic_ratio(eps, delta), LARGEST_RATIO)
-    if proved(low):
-        return low
-    high, step = low, 2.0**-52
+    low = high = min(analytic_ratio(eps, delta), LARGEST_RATIO)
+    step = 2.0**-52
     while not proved(low):
         if step >= 1:
             raise ArgumentError(

@@ -322,6 +322,18 @@ def gaussian_fit(
     )
 
 
+def _pure_scales(
+    length: Fraction, shares: tuple[Fraction, Fraction], eps: Fraction, protection: Protection
+) -> tuple[int, float]:
+    """Return the scales of a vector that moves by `length` and of the trace, rounded upwards."""
+    change = length, proofs.trace_l1(protection)
+    wanted = [
+        moved * CELL_UNITS / (share * eps) for moved, share in zip(change, shares, strict=True)
+    ]
+    check_scales(*wanted)
+    return max(math.ceil(wanted[0]), 1), float_above(max(wanted[1], Fraction(1)))
+
+
 def pure_fit(
     columns: int, eps: Fraction, protection: Protection, *, trace: Fraction, times: int
 ) -> FitNoise:
@@ -345,13 +357,7 @@ def pure_fit(
     """
     shares = 1 - trace, trace
     assert min(shares) > 0
-    change = proofs.score_l2(protection, times), proofs.trace_l1(protection)
-    wanted = [
-        moved * CELL_UNITS / (share * eps) for moved, share in zip(change, shares, strict=True)
-    ]
-    check_scales(*wanted)
-    score = max(math.ceil(wanted[0]), 1)
-    number = float_above(max(wanted[1], Fraction(1)))
+    score, number = _pure_scales(proofs.score_l2(protection, times), shares, eps, protection)
     return FitNoise(
         columns=columns,
         mechanism="pure",
@@ -442,12 +448,7 @@ def minimum_fit(
     outer = (1 - trace) / (1 + times / SCORED)
     shares = 1 - trace - outer, outer, trace
     assert min(shares) > 0
-    wanted = (
-        proofs.score_l2(protection, 1) / 2 * CELL_UNITS / (outer * eps),
-        proofs.trace_l1(protection) * CELL_UNITS / (trace * eps),
-    )
-    check_scales(*wanted)
-    scale, number = max(math.ceil(wanted[0]), 1), float_above(max(wanted[1], Fraction(1)))
+    scale, number = _pure_scales(proofs.score_l2(protection, 1) / 2, shares[1:], eps, protection)
     sd = math.sqrt(l2_norm_variance(columns, scale)) / CELL_UNITS
     _, penalty = objective_units(columns, shares[0] * eps, protection)
     return MinimumNoise(
@@ -485,8 +486,6 @@ def look_scale(sensitivity_squared: Fraction | int, mu_squared: Fraction) -> flo
     if mu_squared <= 0:
         raise ArgumentError("a look's part of mu^2 must be positive")
     square = Fraction(sensitivity_squared) / mu_squared
-    if square <= 0:
-        return LEAST_SCALE
     shift = 2 * ((square.numerator.bit_length() - square.denominator.bit_length() - 128) // 2)
     whole = math.floor(square / Fraction(2) ** shift)
     try:

@@ -192,8 +192,7 @@ class Stability:
             )
         if joint and not self.joint:
             return "is drawn from with a bound for one group of rows, but pays for several"
-        apart = protection.contributions > 1 and protection.person is None
-        if divided and apart and not self.divisible:
+        if divided and protection.apart > 1 and not self.divisible:
             return "is drawn from with a bound that does not hold for some of a person's rows"
         return None
 

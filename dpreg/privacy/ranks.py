@@ -95,7 +95,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -279,13 +279,8 @@ class _CentreCounts:
 
     def __call__(self, values: Floats) -> Ints:
         centres, x = _centres()[0], _present(values)
-        sides: tuple[Literal["left", "right"], ...] = ("left", "right")
-        return np.concatenate(
-            [
-                np.bincount(np.searchsorted(centres, x, side), minlength=centres.size + 1)
-                for side in sides
-            ]
-        )
+        places = np.searchsorted(centres, x, "left"), np.searchsorted(centres, x, "right")
+        return np.concatenate([np.bincount(at, minlength=centres.size + 1) for at in places])
 
 
 @dataclass(frozen=True, slots=True)

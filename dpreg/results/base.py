@@ -26,10 +26,9 @@ from numpy.typing import ArrayLike
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, NotReleased
-from dpreg.paths import read_text, write_text
-from dpreg.results import catalogue, inference, notes, page, saved
+from dpreg.paths import catalogue, read_text, write_text
+from dpreg.results import inference, notes, page, saved
 from dpreg.results.claim import PrivacyClaim, ReleaseRecord
-from dpreg.results.saved import Settled
 from dpreg.results.summary import Printed, Summary
 from dpreg.sources.files import check_not_data
 
@@ -46,7 +45,7 @@ KINDS: dict[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Released(Settled, Printed):
+class Released(saved.Settled, Printed):
     """What results of every call hold and do; each class's docstring says what the fields are."""
 
     kind: ClassVar[str]
@@ -225,10 +224,9 @@ class WithErrors:
     def to_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return the table of a paper: coef, std err, and interval (of level 1 - alpha)."""
         told: Any = self
-        limits = told.conf_int(alpha).to_numpy().copy()
-        limits[np.isnan(limits).any(axis=1)] = np.nan
-        low, high = limits.T
-        intervals = pd.arrays.IntervalArray.from_arrays(low, high, closed="both")
+        ends = told.conf_int(alpha)
+        ends[ends.isna().any(axis=1)] = np.nan
+        intervals = pd.arrays.IntervalArray.from_arrays(ends[0], ends[1], closed="both")
         frame = pd.DataFrame({"coef": told.params, "std err": told.bse, "interval": intervals})
         return self.claim.marked(frame)
 

@@ -31,10 +31,10 @@ import numpy as np
 import pandas as pd
 
 from dpreg.errors import ArgumentError
+from dpreg.paths import catalogue
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget, BudgetTable
 from dpreg.privacy.protection import Protection
-from dpreg.results import catalogue
 from dpreg.results.saved import Matrix, Settled, Vector
 
 _Table = TypeVar("_Table", pd.Series, pd.DataFrame)
@@ -135,8 +135,7 @@ def _guarantee(claim: PrivacyClaim) -> str:
     rows, were = ("one row", "was") if k == 1 else (f"{k} rows", "were")
     who = _WORDS["who"][own].format(person=claim.person, rows=rows, were=were)
     slack = "" if claim.spent.delta == 0 else f" plus {delta}"
-    told = {"change": change, "who": who, "slack": slack}
-    return str(_WORDS["sentence"]).format(eps=eps, delta=delta, **told)
+    return str(_WORDS["sentence"]).format(eps=eps, delta=delta, change=change, who=who, slack=slack)
 
 
 _LIBRARIES: Final = ("dpreg", "opendp", "python-flint", "numpy", "scipy")

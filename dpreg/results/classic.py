@@ -191,9 +191,7 @@ class ClassicResults(Estimates):
         """Released numbers of rows that the estimates are shares of, None where they are none."""
         if self.statistic != "bernoulli" or self.counts is None:
             return None
-        rows = np.maximum(self.counts, 1.0)
-        if self.nobs is not None:
-            rows = np.minimum(rows, max(self.nobs, 1))
+        rows = np.clip(self.counts, 1.0, None if self.nobs is None else max(self.nobs, 1))
         return np.repeat(rows, len(self.names))
 
 

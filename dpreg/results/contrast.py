@@ -218,22 +218,13 @@ class WaldTest:
         )
 
 
-class _Printed:
-    """What is printed as its table, with the stamp beneath if there is one."""
-
-    __slots__ = ()
-
-    def summary_frame(self) -> pd.DataFrame:
-        """Return the table that is printed."""
-        raise NotImplementedError
-
-    def __repr__(self) -> str:
-        frame = self.summary_frame()
-        return "\n".join([frame.to_string(), *frame.attrs.values()])
+def _printed(table: pd.DataFrame) -> str:
+    """Return a table as text, with the stamp beneath if there is one."""
+    return "\n".join([table.to_string(), *table.attrs.values()])
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class WaldTerms(_Printed):
+class WaldTerms:
     """A joint test for each term of the formula: that all its coefficients are 0.
 
     Attributes
@@ -249,9 +240,12 @@ class WaldTerms(_Printed):
         """Return the table with statsmodels' headings."""
         return self.table.set_axis(["chi2", "P>chi2", "df constraint"], axis=1)
 
+    def __repr__(self) -> str:
+        return _printed(self.summary_frame())
+
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class PairwiseTests(_Printed):
+class PairwiseTests:
     """Differences between the levels of a factor, with p-values corrected for their number.
 
     Attributes
@@ -272,6 +266,9 @@ class PairwiseTests(_Printed):
         """Return `result_frame`."""
         return self.result_frame
 
+    def __repr__(self) -> str:
+        return _printed(self.result_frame)
+
 
 def wald(contrast: Contrast) -> WaldTest:
     """Test all constraints jointly; statistic and p-value are NaN where the release allows none."""
@@ -279,8 +276,7 @@ def wald(contrast: Contrast) -> WaldTest:
     rank = int(np.linalg.matrix_rank(rows))
     covariance = rows @ inference.known(fit.covariance) @ rows.T
     away = contrast.effect - contrast.target
-    finite = [np.isfinite(each).all() for each in (covariance, away, contrast.sd)]
-    if not all(finite):
+    if not all(np.isfinite(each).all() for each in (covariance, away, contrast.sd)):
         return WaldTest(float("nan"), float("nan"), rank, fit.claim)
     inverse = np.linalg.pinv(covariance, hermitian=True)
     statistic = float(away @ inverse @ away)

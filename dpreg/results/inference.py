@@ -209,8 +209,8 @@ def quantiles(sampling: Floats, privacy: Floats, degrees: int | None, alpha: flo
     return np.asarray((low + high) / 2)
 
 
-_FARTHEST: Final = 128.0  # precision
-"""Ends farther than this many standard errors from the estimate are infinite."""
+_REACHES: Final = tuple(2.0**k for k in range(8))  # precision
+"""How many standard errors from the estimate ends are looked for; farther ones are infinite."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -235,25 +235,20 @@ class Truncated:
 
     def below(self, beta: float) -> float:
         """Return P(T <= estimate | T in the set) at a true value."""
-        lower, upper = self.intervals.T
-        cut = np.maximum(np.minimum(upper, self.estimate), lower)
-        whole, under = (
-            logsumexp(_log_mass((lower - beta) / self.se, (ends - beta) / self.se))
-            for ends in (upper, cut)
-        )
+        lower, upper = (self.intervals.T - beta) / self.se
+        cut = np.clip(np.divide(self.estimate - beta, self.se), lower, upper)
+        whole, under = (logsumexp(_log_mass(lower, ends)) for ends in (upper, cut))
         return float(min(np.exp(under - whole), 1.0))
 
     def solve(self, probability: float) -> float:
         """Return the beta at which `below` is the probability; infinite if none is in reach."""
         from scipy.optimize import brentq  # slow to import, and seldom needed
 
-        reach = 1.0
-        while reach <= _FARTHEST:
+        for reach in _REACHES:
             low, high = self.estimate - reach * self.se, self.estimate + reach * self.se
             if self.below(low) >= probability >= self.below(high):
                 above = lambda beta: self.below(beta) - probability  # noqa: E731
                 return float(brentq(above, low, high, xtol=1e-9 * self.se))
-            reach *= 2.0
         return -np.inf if self.below(low) < probability else np.inf
 
     def center(self) -> float:

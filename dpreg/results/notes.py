@@ -21,9 +21,9 @@ import numpy as np
 from dpreg.arrays import Floats
 from dpreg.columns import Boolean, Categorical, Numeric
 from dpreg.estimation.tuning import TUNING
+from dpreg.paths import catalogue
 from dpreg.privacy.budget import decimal_string
 from dpreg.privacy.noise import OBJECTIVE
-from dpreg.results import catalogue
 from dpreg.schema import Schema
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ def worded(name: str, *of: Any, **numbers: Any) -> str:
     return str(_NOTES[name]["text"]).format(*of, **numbers)
 
 
-def _note(name: str, **numbers: Any) -> Note:
-    return Note(name, _NOTES[name].get("severe", False), worded(name, **numbers))
+def _note(name: str, *of: Any, **numbers: Any) -> Note:
+    return Note(name, _NOTES[name].get("severe", False), worded(name, *of, **numbers))
 
 
 def _stored(text: str) -> Note:
@@ -106,10 +106,13 @@ def _told(result: Any, fit: Any, alpha: float) -> Told:
 
 def measured(result: Any) -> Told:
     """Say what the released numbers tell."""
+    fit = fitted(result)
     if hasattr(result, "selected"):
         yield from _of_choice(result)
-    yield from _of_fit(result, fitted(result))
-    yield from _of_estimates(result)
+    if fit is not None:
+        yield from _of_fit(result, fit)
+    if result.kind == "classic":
+        yield from _of_estimates(result)
 
 
 def words(result: Any, *, nested: bool = False, alpha: float = 0.05) -> frozenset[str]:
@@ -149,15 +152,13 @@ def words(result: Any, *, nested: bool = False, alpha: float = 0.05) -> frozense
     return frozenset([result.kind, *(word for word, so in told.items() if so)])
 
 
-def at(place: str, result: Any, *, nested: bool = False, alpha: float = 0.05) -> list[Note]:
-    """Return the catalogue's notes of a place whose conditions hold of a result."""
-    holds, found = words(result, nested=nested, alpha=alpha), []
+def at(place: str, result: Any, *, nested: bool = False, alpha: float = 0.05) -> Told:
+    """Give the catalogue's notes of a place whose conditions hold of a result."""
+    holds = words(result, nested=nested, alpha=alpha)
     for name, entry in _NOTES.items():
         if place in entry.get("at", ()) and any(_meets(each, holds) for each in entry["when"]):
             parts = {part: line(part, result, nested=nested) for part in entry.get("parts", ())}
-            text = entry["text"].format(result, **parts)
-            found.append(Note(name, entry.get("severe", False), text))
-    return found
+            yield _note(name, result, **parts)
 
 
 def line(place: str, result: Any, *, nested: bool = False) -> str:
@@ -198,8 +199,6 @@ def steps(claim: PrivacyClaim) -> list[str]:
 
 def _of_fit(result: Any, fit: Any) -> Told:
     """Say what the released numbers tell of coefficients."""
-    if fit is None:
-        return
     if fit.complete_rows is not None and result.nobs is not None:
         rows = result.nobs / (2 if fit.fit == "split" else 1)
         kinds = Schema(fit.schema).values()
@@ -258,8 +257,7 @@ def _of_choice(result: Any) -> Told:
         if (share := charged / (rows * float(result.clip) ** 2)) >= _LARGE_SHARE:
             told = f"{share:.0%}" if share < 1 else "all"
             wanted = int(float(f"{n * share / _LARGE_SHARE:.2g}"))
-            enough = 100 * _LARGE_SHARE  # by definition
-            numbers = {"told": told, "wanted": wanted, "enough": enough}
+            numbers = {"told": told, "wanted": wanted, "enough": _LARGE_SHARE}
             yield _note("few-rows-for-a-term", rows=n, eps=eps, **numbers)
     chosen = [term for term in result.selected if term in result.candidates]
     if not chosen and not result.alternatives and result.candidates:
@@ -284,12 +282,9 @@ def _length(fit: Any) -> float | None:
 
 def _of_estimates(result: Any) -> Told:
     """Say what the released numbers tell of means and quantiles, and where intervals are rough."""
-    if result.kind != "classic":
-        return
     if result.counts is not None and result.nobs is not None and result.blocks is None:
-        yield from _gaps(
-            result, float(result.counts.sum()), result.nobs, levels=result.by is not None
-        )
+        complete, levels = float(result.counts.sum()), result.by is not None
+        yield from _gaps(result, complete, result.nobs, levels=levels)
     low, high = ends_of(result).T
     with np.errstate(over="ignore", invalid="ignore"):
         off = np.minimum(result.estimates - low, high - result.estimates) / (high - low)

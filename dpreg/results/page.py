@@ -11,11 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpreg.results import notes
-from dpreg.results import tables as views
+from dpreg.results import notes, tables
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.summary import Block, Paragraph, Summary
-from dpreg.results.tables import facts, named
 
 _LONG_FORMULA: Final = 600  # characters
 _SHORT_FORMULA: Final = 190
@@ -44,7 +42,7 @@ def _screen(result: Any, alpha: float, *, ratios: bool) -> Iterable[Block]:
     yield Paragraph("Rows", _rows(result, fit))
     yield _cost(result.claim)
     yield from _tables(result, alpha, full=False, ratios=ratios)
-    marked = [] if fit is None else views.marks(fit, alpha)
+    marked = [] if fit is None else tables.marks(fit, alpha)
     if letters := {why: letter for each in marked for why, letter in each.items()}:
         lines = (f"{letter} = {why}" for why, letter in letters.items())
         yield Paragraph("mark", f"{'; '.join(lines)}.")
@@ -66,14 +64,14 @@ def _whole(result: Any, alpha: float, *, ratios: bool) -> Iterable[Block]:
     yield from _where(result)
     if selection:
         yield Paragraph("Selected", _cut(result.selected_formula, "selected_formula"))
-    yield facts("selection" if selection else result.kind, result)
+    yield tables.facts("selection" if selection else result.kind, result)
     yield from _tables(result, alpha, full=True, ratios=ratios)
     for name in ("looks", "releases"):
         listed = (*getattr(result, name, ()), *(getattr(fit, name) if fit and selection else ()))
-        yield from views.looks(listed, family=result.kind.startswith("glm"))
+        yield from tables.looks(listed, family=result.kind.startswith("glm"))
     if fit is not None:
         yield from _weak(fit)
-    yield views.budget(result.claim)
+    yield tables.budget(result.claim)
     yield Paragraph("Privacy", result.claim.sentence)
     for place, note in enumerate(notes.of(result, alpha), 1):
         yield Paragraph(f"[{place}]", note.text)
@@ -82,11 +80,11 @@ def _whole(result: Any, alpha: float, *, ratios: bool) -> Iterable[Block]:
 def _paper(result: Any, alpha: float) -> Iterable[Block]:
     """Describe what stands in a paper: one table, and what is to be said beneath it."""
     if hasattr(result, "selected") and result.regression is None:
-        yield from views.terms(result, full=False)
+        yield from tables.terms(result, full=False)
     else:
-        yield views.paper(result, alpha)
+        yield tables.paper(result, alpha)
     eps, delta = result.claim.spent.as_decimal()
-    cost = f"n = {views.fact('n', result)}; eps = {eps} and delta = {delta}"
+    cost = f"n = {tables.fact('n', result)}; eps = {eps} and delta = {delta}"
     held = "Standard errors and intervals hold sampling error and privacy noise."
     yield Paragraph("Note", f"{cost} under {result.neighbors}. {held}")
 
@@ -94,16 +92,16 @@ def _paper(result: Any, alpha: float) -> Iterable[Block]:
 def _tables(result: Any, alpha: float, *, full: bool, ratios: bool) -> Iterable[Block]:
     fit, selection = notes.fitted(result), hasattr(result, "selected")
     if selection and (full or fit is None):
-        yield from views.terms(result, full=full)
+        yield from tables.terms(result, full=full)
     if fit is not None:
         if selection and full:
-            yield facts(f"chosen {fit.kind}", fit)
-        yield views.coefficients(fit, alpha, full=full)
+            yield tables.facts(f"chosen {fit.kind}", fit)
+        yield tables.coefficients(fit, alpha, full=full)
         if ratios:
-            yield views.ratios(fit, alpha)
+            yield tables.ratios(fit, alpha)
     elif not selection:
-        shown = views.picture(result) if notes.is_picture(result) else None
-        yield shown or views.estimates(result, alpha, full=full)
+        shown = tables.picture(result) if notes.is_picture(result) else None
+        yield shown or tables.estimates(result, alpha, full=full)
 
 
 # What was found, in words.
@@ -114,12 +112,10 @@ def _found(result: Any, alpha: float, *, full: bool) -> Iterable[Paragraph]:
     if hasattr(result, "selected"):
         yield from _found_terms(result, alpha, full=full)
     elif result.kind == "classic":
-        limits = result.conf_int(alpha).to_numpy()
+        limits = result.conf_int(alpha).itertuples(name=None)
         told = [
-            f"{named(label)}: {value:.4g} ({low:.4g} to {high:.4g})"
-            for label, value, (low, high) in zip(
-                result.params.index, result.params, limits, strict=True
-            )
+            f"{tables.named(label)}: {value:.4g} ({low:.4g} to {high:.4g})"
+            for value, (label, low, high) in zip(result.params, limits, strict=True)
         ]
         many = ("its ", "") if len(told) == 1 else ("", "s")
         level = f", with {many[0]}{100 * (1 - alpha):g}% interval{many[1]}" if told else ""
@@ -148,10 +144,8 @@ def _found_coefficients(fit: Any, alpha: float, *, full: bool) -> Iterable[Parag
 def _found_terms(result: Any, alpha: float, *, full: bool) -> Iterable[Paragraph]:
     chosen = [term for term in result.selected if term in result.candidates]
     found = f"{_listed(chosen)}." if chosen else "none of the candidates was selected."
-    found += "".join(
-        f" Also {_listed(group, 'or')}: the release cannot tell which."
-        for group in result.alternatives
-    )
+    for group in result.alternatives:
+        found += f" Also {_listed(group, 'or')}: the release cannot tell which."
     yield Paragraph("Found", found + (_unsure(result, chosen, alpha) if full else ""))
     grouped = {term for group in result.alternatives for term in group}
     yield from _unclear([term for term in result.candidates if term not in grouped.union(chosen)])

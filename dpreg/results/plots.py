@@ -107,7 +107,6 @@ def coefficients(result: RegressionResults, ax: Axes | None = None, alpha: float
     """
     alpha = inference.level(alpha)
     shown = [j for j, name in enumerate(result.exog_names) if name != "Intercept"]
-    names = [result.exog_names[j] for j in shown]
     widths = result.column_widths
     scales = np.ones(len(shown)) if widths is None else widths[shown]
     raw, limits = result.params.to_numpy()[shown], result.conf_int(alpha).to_numpy()[shown]
@@ -117,7 +116,7 @@ def coefficients(result: RegressionResults, ax: Axes | None = None, alpha: float
     axes.axvline(0, color=_PALE, linewidth=0.8, linestyle="--")
     axes.hlines(places, ends[:, 0], ends[:, 1], color=_INK, linewidth=1.6)
     axes.plot(values, places, "o", color=_INK)
-    name_rows(axes, names)
+    name_rows(axes, [result.exog_names[j] for j in shown])
     side = axes.secondary_yaxis("right")
     texts = [
         f"{_plain(b)}  [{_plain(low)}, {_plain(high)}]"

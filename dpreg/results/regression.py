@@ -28,12 +28,10 @@ from dpreg.columns import Boolean, ColumnType, Numeric
 from dpreg.errors import ArgumentError, NotReleased, shown
 from dpreg.formula.design import Design, build_design
 from dpreg.paths import read_text
-from dpreg.results import contrast, inference, notes, page, plots, tables
+from dpreg.results import contrast, inference, notes, page, plots
 from dpreg.results.base import Released, WithErrors, withholding
 from dpreg.results.claim import Look, ReleasedLook
-from dpreg.results.contrast import Constraints
-from dpreg.results.inference import Truncated
-from dpreg.results.saved import Declared, Matrix, Vector
+from dpreg.results.saved import Declared, Matrix, Vector, fields_of
 from dpreg.results.summary import Summary
 from dpreg.schema import Schema
 
@@ -41,11 +39,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 INTERVAL_METHODS: Final = ("noise-aware", "bootstrap")
-_OF_COLUMNS: Final = (
-    *("coefficients", "covariance", "privacy_covariance", "sampling_errors", "privacy_errors"),
-    *("interval_draws", "column_widths"),
-)
-"""Arrays whose last dimension is that of the columns."""
 
 
 @withholding
@@ -230,13 +223,15 @@ class RegressionResults(WithErrors, OfFormula):
     privacy_covariance: Matrix | None = None
     noise_degrees: int | None = None
     weak: Mapping[str, str] = field(default_factory=dict)
-    conditional: tuple[Truncated, ...] = ()
+    conditional: tuple[inference.Truncated, ...] = ()
     design_formula: str | None = None
     among: int | None = None
 
     def _faults(self) -> Iterator[tuple[bool, str]]:
         p, drawn = len(self.exog_names), self.interval_method == "bootstrap"
-        sizes = {n: a.shape[-1] for n in _OF_COLUMNS if (a := getattr(self, n)) is not None}
+        held = {name: getattr(self, name) for name in fields_of(type(self))}
+        # The last dimension of every array is that of the columns.
+        sizes = {name: a.shape[-1] for name, a in held.items() if isinstance(a, np.ndarray)}
         sizes["conditional"] = len(self.conditional) or p
         for name, size in sizes.items():
             yield size != p, f"{name} does not match the {p} names in exog_names"
@@ -350,7 +345,7 @@ class RegressionResults(WithErrors, OfFormula):
         """
         if self.method != "adaptive":
             raise NotReleased(f'marks belongs to method="adaptive"; this was "{self.method}".')
-        found = [tables.mark(self.weak.get(name)) for name in self.exog_names]
+        found = [self.weak.get(name, "above noise").partition(":")[0] for name in self.exog_names]
         return self._series(np.array(found, dtype=object))
 
     def summary2(
@@ -383,7 +378,7 @@ class RegressionResults(WithErrors, OfFormula):
         self._together("cov_params")
         return self._frame(self.covariance, self.exog_names)
 
-    def t_test(self, r_matrix: Constraints) -> contrast.Contrast:
+    def t_test(self, r_matrix: contrast.Constraints) -> contrast.Contrast:
         """Test linear constraints on the coefficients, against the law of their errors.
 
         Parameters
@@ -393,7 +388,7 @@ class RegressionResults(WithErrors, OfFormula):
         """
         return self._constrained("t_test", r_matrix)
 
-    def wald_test(self, r_matrix: Constraints) -> contrast.WaldTest:
+    def wald_test(self, r_matrix: contrast.Constraints) -> contrast.WaldTest:
         """Test linear constraints jointly, against the law of the errors.
 
         Parameters
@@ -534,7 +529,7 @@ class RegressionResults(WithErrors, OfFormula):
         """Return each coefficient by itself."""
         return self.combinations(np.eye(len(self.exog_names)))
 
-    def _constrained(self, name: str, constraints: Constraints) -> contrast.Contrast:
+    def _constrained(self, name: str, constraints: contrast.Constraints) -> contrast.Contrast:
         self._together(name)
         rows, target = contrast.linear_constraints(constraints, self.exog_names)
         return replace(self.combinations(rows), target=target)
@@ -599,8 +594,6 @@ class RegressionResults(WithErrors, OfFormula):
         return {term: columns for term, columns in found.items() if columns}
 
     def _renamed(self, yname: str | None, xname: Sequence[str] | None) -> Self:
-        if xname is None and yname is None:
-            return self
         names = self.exog_names if xname is None else tuple(xname)
         if len(names) != len(self.exog_names):
             raise ArgumentError(f"xname must hold {len(self.exog_names)} names, got {len(names)}.")

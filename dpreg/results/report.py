@@ -21,12 +21,11 @@ from typing import Any, Final
 import numpy as np
 
 from dpreg.errors import ArgumentError, printable
-from dpreg.paths import write_text
+from dpreg.paths import catalogue, packaged, write_text
 from dpreg.privacy.budget import Budget
-from dpreg.results import catalogue, notes, packaged, page
+from dpreg.results import notes, page, tables
 from dpreg.results.base import Released
 from dpreg.results.selection import SelectionResults
-from dpreg.results.tables import fact
 from dpreg.sources.files import check_not_data
 
 _MOST_LINES: Final = 60
@@ -74,7 +73,6 @@ def report_html(result: Released) -> str:
     body = "\n".join(
         f"<section>\n{f'<h2>{name}</h2>' * bool(name)}\n{part}\n</section>"
         for name, part in parts.items()
-        if part
     )
     return _said("page", title=found.title, style=Html(packaged("report.css")), body=Html(body))
 
@@ -85,8 +83,8 @@ def _head(result: Released, title: str) -> str:
     when = "at a time that was not recorded"
     if record is not None:
         when = record.when.replace("T", " ").replace("+00:00", " UTC")
-    facts = {name: fact(of, result) for name, of in catalogue("report.toml")["facts"].items()}
-    boxes = "".join(_said("fact", value=value, name=name) for name, value in facts.items())
+    facts = catalogue("report.toml")["facts"].items()
+    boxes = "".join(_said("fact", value=tables.fact(of, result), name=name) for name, of in facts)
     stamp = _said("stamp", stamp=claim.stamp) if claim.stamp else ""
     return _said("head", title=title, when=when, facts=Html(boxes), stamp=Html(stamp))
 

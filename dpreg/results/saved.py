@@ -153,14 +153,12 @@ def written(value: Any) -> Any:
     match value:
         case Fraction():
             return decimal_string(value)
-        case np.generic():
-            return written(value.item())
+        case np.generic() | np.ndarray():
+            return written(value.tolist())
         case float() if not math.isfinite(value):
             return "NaN" if math.isnan(value) else "Inf" if value > 0 else "-Inf"
         case Mapping():
             return {str(name): written(item) for name, item in value.items()}
-        case np.ndarray():
-            return written(value.tolist())
         case list() | tuple() | BudgetTable():
             return [written(item) for item in value]
         case None | bool() | int() | float() | str():
@@ -192,8 +190,6 @@ def _read(hint: Any, value: Any) -> Any:
         if type(value) is not hint:
             raise Unreadable(_EXPECTED[hint])
         return value
-    if hint == Mapping[str, Any]:
-        return _read(dict, value)
     if hasattr(hint, "from_payload"):
         return hint.from_payload(value)
     try:
@@ -259,6 +255,7 @@ _READERS: Final[Mapping[Any, Callable[[Any], Any]]] = {
     Vector: _read_array,
     Matrix: _read_array,
     Declared: _read_schema,
+    Mapping[str, Any]: partial(_read, dict),
 }
 
 
@@ -272,13 +269,10 @@ def _fields_read(payload: object, kind: type[Any]) -> dict[str, Any]:
     names = {keys.get(name, name): name for name in hints}
     if strange := sorted(set(found) - set(names)):
         raise Unreadable(f"without the unknown fields {', '.join(map(repr, strange))}")
-    needed = {
-        field.name
-        for field in fields(kind)
-        if field.default is MISSING and field.default_factory is not dict
-    }
-    if lacking := [key for key, name in names.items() if name in needed and key not in found]:
-        raise Unreadable("there", lacking[0])
+    for key, field in zip(names, fields(kind), strict=True):
+        needed = field.default is MISSING and field.default_factory is not dict
+        if needed and key not in found:
+            raise Unreadable("there", key)
     return {
         name: _named(key, partial(_mapped, hints[name], do=_read), found[key])
         for key, name in names.items()

@@ -15,7 +15,7 @@ import io
 import re
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -194,14 +194,9 @@ class Summary:
         csv.writer(text, lineterminator="\n").writerows(plain)
         return text.getvalue()
 
-    def __repr__(self) -> str:
-        return self.as_text()
-
-    def _repr_html_(self) -> str:
-        return self.as_html()
-
-    def _repr_latex_(self) -> str:
-        return self.as_latex()
+    __repr__ = as_text
+    _repr_html_ = as_html
+    _repr_latex_ = as_latex
 
 
 class Printed:
@@ -256,23 +251,19 @@ def _text_table(block: Table) -> str:
         spare = _WIDTH - sum(widths) - len(widths) + 1
         widths = [width + spare // len(widths) for width in widths]
         widths[0] += spare % len(widths)
-    rule = ["-" * (sum(widths) + len(widths) - 1)] * bool(head)
     sides = {"l": str.ljust, "r": str.rjust, "c": str.center}
     put = [sides[align] for align in block.aligns]
-    upper, lower = (
-        [" ".join(f(c, w) for f, c, w in zip(put, line, widths, strict=True)) for line in lines]
-        for lines in (head, body)
-    )
-    return "\n".join(line.rstrip() for line in [*upper, *rule, *lower])
+    rows = (zip(put, row, widths, strict=True) for row in head + body)
+    lines = [" ".join(side(cell, width) for side, cell, width in row).rstrip() for row in rows]
+    if head:
+        lines.insert(len(head), "-" * (sum(widths) + len(widths) - 1))
+    return "\n".join(lines)
 
 
 def _folded(block: Table, limits: Sequence[int]) -> tuple[list[Row], list[Row]]:
     """Return the lines of head and body, in which no cell is wider than it may be."""
-    head: list[Row] = []
-    if block.headers:  # short headers stand on the lowest line
-        cells = [header.split("\n") for header in block.headers]
-        tall = max(map(len, cells))
-        head = list(zip(*([""] * (tall - len(cell)) + cell for cell in cells), strict=True))
+    upwards = [header.split("\n")[::-1] for header in block.headers]
+    head: list[Row] = [*zip_longest(*upwards, fillvalue="")][::-1]  # short ones stand lowest
     body: list[Row] = []
     for row in block.rows:
         each = [fold(printable(cell), limit) for cell, limit in zip(row, limits, strict=True)]
@@ -298,14 +289,12 @@ def _parts(block: Table, width: int = _WIDTH) -> list[Table]:
         return [block]
     head, body = _folded(block, _limits(block))
     first = min(max(map(len, (block.headers[0], *(row[0] for row in block.rows)))), _LABEL)
-    groups: list[list[int]] = [[0]]
-    room = width - first
-    for column, wide in enumerate(_widths(head + body)[1:], 1):
-        if room < wide + 1 and len(groups[-1]) > 1:
+    widths, groups = [first, *_widths(head + body)[1:]], [[0]]
+    for column in range(1, len(widths)):
+        wide = sum(widths[j] + 1 for j in (*groups[-1], column)) - 1
+        if wide > width and len(groups[-1]) > 1:
             groups.append([0])
-            room = width - first
         groups[-1].append(column)
-        room -= wide + 1
     return [block] if len(groups) == 1 else [block.columns(group) for group in groups]
 
 
@@ -342,20 +331,17 @@ def _latex_block(block: Block) -> list[str]:
     if isinstance(block, Paragraph):
         label, text = _to_latex(_label(block)), _to_latex(block.text)
         return [rf"{{\noindent\raggedright\textbf{{{label}}} {text}\par}}"]
-    pages: list[Table] = []
-    for part in _parts(block, _LATEX_WIDTH):
-        if isinstance(part, Facts):
-            pages.append(part)
-        else:
-            pieces = range(0, max(len(part.rows), 1), _PAGE)
-            pages += [replace(part, rows=part.rows[at : at + _PAGE]) for at in pieces]
-    return [_latex_table(page) for page in pages]
+    return [
+        _latex_table(part, part.rows[at : at + _PAGE])
+        for part in _parts(block, _LATEX_WIDTH)
+        for at in range(0, max(len(part.rows), 1), _PAGE)
+    ]
 
 
-def _latex_table(block: Table) -> str:
+def _latex_table(block: Table, rows: tuple[Row, ...]) -> str:
     heads = [[f"\\textbf{{{_to_latex(c)}}}" if c else "" for c in row] for row in _head(block)]
-    rows = [[_latex_cell(cell) for cell in row] for row in block.rows]
-    head, body = ([" & ".join(cells) + r" \\" for cells in part] for part in (heads, rows))
+    cells = [[_latex_cell(cell) for cell in row] for row in rows]
+    head, body = ([" & ".join(line) + r" \\" for line in part] for part in (heads, cells))
     lines = [
         r"\begin{center}",
         r"\footnotesize\setlength{\tabcolsep}{3pt}",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dpreg.arrays import Floats
+from dpreg.paths import catalogue
 from dpreg.privacy.budget import decimal_string
 from dpreg.privacy.noise import OBJECTIVE
-from dpreg.results import catalogue, notes
+from dpreg.results import notes
 from dpreg.results.claim import Look, PrivacyClaim, ReleasedLook
 from dpreg.results.summary import Block, Facts, Grid, Paragraph
 
@@ -125,8 +126,8 @@ def _of_look(look: Look | ReleasedLook, family: bool) -> dict[str, str]:
     return told | {"mean\nweight": f"{look.weight:.3f}"}
 
 
-def terms(result: SelectionResults, *, full: bool = True) -> list[Block]:
-    """Return the table of terms, chosen and not, and a line with all groups."""
+def terms(result: SelectionResults, *, full: bool = True) -> Iterator[Block]:
+    """Give the table of terms, chosen and not, and a line with all groups."""
     shares, errors = dict(result.selection_frequencies), dict(result.frequency_errors)
     grouped = {term for group in result.alternatives for term in group}
     every = [*result.kept, *result.candidates]
@@ -144,17 +145,16 @@ def terms(result: SelectionResults, *, full: bool = True) -> list[Block]:
         told["se"] = {term: fixed(value, 4) for term, value in result.choice_errors.items()}
     if result.stabilities:
         told["stability"] = {term: f"{value:.2f}" for term, value in result.stabilities.items()}
-    table = _grid(
+    yield _grid(
         ("term", listed, "l"),
         ("role", ["candidate" if term in shares else "kept" for term in listed], "l"),
         ("selected", [chosen.get(term, "no") for term in listed], "l"),
         *((head, [of.get(term, "") for term in listed]) for head, of in told.items()),
     )
-    blocks: list[Block] = [table]
     if absent:
-        blocks.append(Paragraph(f"Never selected ({len(absent)})", ", ".join(absent)))
-    lines = ["{" + ", ".join(group) + "}" for group in result.alternatives]
-    return [*blocks, *[Paragraph("One of", "; ".join(lines))] * bool(lines)]
+        yield Paragraph(f"Never selected ({len(absent)})", ", ".join(absent))
+    if lines := ["{" + ", ".join(group) + "}" for group in result.alternatives]:
+        yield Paragraph("One of", "; ".join(lines))
 
 
 def _level(value: float) -> str:
@@ -257,7 +257,6 @@ def fixed(number: float, places: int = 3) -> str:
     return f"{number:.{max(0, min(places, 6 - before))}f}"
 
 
-ABOVE_NOISE: Final = "above noise"
 _LETTERS: Final = {
     "not significant": "0",
     "wide": "w",
@@ -266,11 +265,6 @@ _LETTERS: Final = {
     "hidden direction": "h",
     "rare level": "r",
 }
-
-
-def mark(why: str | None) -> str:
-    """Return a coefficient's mark in a few words; None stands for nothing to be said."""
-    return ABOVE_NOISE if why is None else why.partition(":")[0]
 
 
 def marks(fit: RegressionResults, alpha: float) -> list[dict[str, str]]:
@@ -357,8 +351,7 @@ _FACTS: Final[Mapping[str, Callable[[Any], bool | float | Fraction | str | None]
     "Models": lambda r: r.n_models if r.n_models < 10**12 else f"{Decimal(r.n_models):.3e}",
     "Terms": lambda r: f"{len(r.kept)} kept, {len(r.candidates)} candidates",
     "max_terms": lambda r: "none" if r.max_terms is None else r.max_terms,
-    "Radius": lambda r: None if r.radius is None else f"{fact('rho', r)} ({r.radius_source})",
-    "rho": lambda r: r.radius,
+    "Radius": lambda r: None if r.radius is None else f"{fact('radius', r)} ({r.radius_source})",
     "phi (per column)": lambda r: r.phi,
     "psi (per term)": lambda r: r.psi,
     "Groups": lambda r: None if r.by is None else f"{len(r.groups)} of {r.by}",

@@ -235,10 +235,7 @@ class Contest:
         space : Space
         """
         scores = q if self.transform is None else self.transform(q)
-        charge = np.array(
-            [self.phi * len(columns) + self.psi for columns in space.unit_columns], dtype=np.int64
-        )
-        return np.asarray(scores + models.astype(np.int64) @ charge)
+        return np.asarray(scores + models.astype(np.int64) @ space.prices(self.phi, self.psi))
 
 
 def least_squares_contest(rho: Fraction, protection: Protection) -> Contest:

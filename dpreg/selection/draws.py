@@ -243,8 +243,7 @@ def _noise(change: VectorChange, part: Part, rows: str) -> int:
 
 def noisy_residuals(problem: Problem, moments: Moments, part: Part) -> int:
     """Release Q_g of the model with all columns, in grid units."""
-    everything = range(moments.size - 1)
-    best = np.array([problem.score_one(list(everything))], dtype=np.int64)
+    best = problem.scores(np.ones((1, problem.width), dtype=np.bool_))
     full = int(residuals(best, residual_offset(moments, problem.rho))[0])
     return full + _noise(residual_change(problem.rho, part.protection), part, moments.group)
 

@@ -72,11 +72,7 @@ from scipy.special import expit, gammaln
 from dpreg.arrays import Floats, Ints
 from dpreg.request import SelectionRequest
 
-
-@cache
-def _rule(order: int) -> tuple[Floats, Floats]:
-    nodes, weights = np.polynomial.legendre.leggauss(order)
-    return nodes, weights
+_rule = cache(np.polynomial.legendre.leggauss)
 
 
 def panels(edges: Sequence[float] | Floats, order: int) -> tuple[Floats, Floats]:
@@ -137,8 +133,7 @@ def _laplace_panels(s: Floats, copies: Floats) -> Iterator[tuple[Floats, Floats]
     far = float(s.max()) + 45.0  # precision
     kinks = s[np.unique(np.floor(s * 1e4), return_index=True)[1]]
     low = -45.0 - math.ceil(max(math.log(float(copies @ np.exp(-s))), 0.0))  # precision
-    edges = np.arange(low, far, 1.0)
-    edges = np.unique(np.concatenate([edges, kinks, [far]]))
+    edges = np.unique(np.concatenate([np.arange(low, far, 1.0), kinks, [far]]))
     wide = np.diff(edges) > 0.2  # precision
     turns = np.flatnonzero(wide[1:] != wide[:-1]) + 1
     for start, stop in itertools.pairwise((0, *turns, len(wide))):

@@ -24,7 +24,7 @@ from itertools import chain
 import numpy as np
 from flint import fmpz_poly
 
-from dpreg.arrays import Bools
+from dpreg.arrays import Bools, Ints
 from dpreg.errors import ArgumentError
 from dpreg.formula.design import Design, build_design
 from dpreg.formula.terms import Term
@@ -92,7 +92,7 @@ class Space:
             return counted(units - above - {v}) + within
 
         by_size = counted(frozenset(range(len(self.units)))).coeffs()
-        return sum(map(int, by_size if self.max_units is None else by_size[: self.max_units + 1]))
+        return sum(map(int, by_size[: self.limit + 1]))
 
     @property
     def limit(self) -> int:
@@ -131,6 +131,10 @@ class Space:
         for unit, columns in enumerate(self.unit_columns):
             out[:, list(columns)] = models[:, unit, None]
         return out
+
+    def prices(self, phi: int, psi: int) -> Ints:
+        """Return what each unit is charged, int64 (q,): phi for a column of it, and psi once."""
+        return np.array([phi * len(columns) + psi for columns in self.unit_columns], dtype=np.int64)
 
 
 _MOST_COLUMNS = 2_000  # work
@@ -226,7 +230,7 @@ def build_space(
                 i
                 for i, (other, theirs) in enumerate(parts)
                 if other.name in below[term.name]
-                and (units == "term" or _made_of(mine[0], theirs[0], term, other, columns))
+                and (units == "term" or _made_of(mine[0], theirs[0], other, columns))
             )
             for term, mine in parts
         )
@@ -255,15 +259,12 @@ def _lower_order(term: Term, terms: Sequence[Term]) -> frozenset[str]:
     return frozenset(t.name for t in lower)
 
 
-def _made_of(column: int, other: int, term: Term, lower: Term, names: Sequence[str]) -> bool:
+def _made_of(column: int, other: int, lower: Term, names: Sequence[str]) -> bool:
     """Whether an interaction's column is a product with the lower term's column.
 
     By patsy's names, `a[T.x]:b` of `a[T.x]` and `b`. Where no column of the lower term fits by
     name (the interaction is coded by other contrasts), it is made of all of them.
     """
-
-    def fits(c: int) -> bool:
-        pieces = names[c].split(":")
-        return set(pieces) <= set(names[column].split(":"))
-
-    return fits(other) or not any(fits(c) for c in lower.columns)
+    own = set(names[column].split(":"))
+    fits = [c for c in lower.columns if own.issuperset(names[c].split(":"))]
+    return other in fits or not fits

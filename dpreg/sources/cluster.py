@@ -27,7 +27,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from importlib import metadata
 from typing import ClassVar, Final, TypeVar
 
@@ -134,9 +134,8 @@ class ClusterSource(Source):
         """
         read = persons.read_with(columns)
         self.check(read)
-        return SpreadSource(
-            self._together(Sending(read, tuple(columns), persons)), columns, persons
-        )
+        sent = self._together(Sending(read, tuple(columns), persons))
+        return SpreadSource(sent, columns, persons)
 
     @abstractmethod
     def _together(self, sending: Sending) -> ClusterSource:
@@ -217,14 +216,11 @@ class SpreadSource(Source):
         self.names = tuple(columns)
         self.parts, self.unit = sent.parts, sent.unit
         self._sent, self._columns, self._persons = sent, dict(columns), persons
-        self._known: int | None = None
 
-    @property
+    @cached_property
     def person_count(self) -> int:
         """Number of ids, counted where they are; private under add-remove."""
-        if self._known is None:
-            self._known = int(self.total({}, _count_persons)[0])
-        return self._known
+        return int(self.total({}, _count_persons)[0])
 
     def kind(self, name: str) -> Kind:
         """Return "numeric", whatever the table calls the column."""

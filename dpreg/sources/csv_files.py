@@ -42,7 +42,8 @@ from dpreg.columns import Columns, Numeric, Unbounded
 from dpreg.errors import DataError
 from dpreg.paths import check_same, stamp
 from dpreg.running import threads
-from dpreg.sources.arrow_cells import batch_reader, pa
+from dpreg.sources.arrow import batch_pieces
+from dpreg.sources.arrow_cells import pa
 from dpreg.sources.base import LocalSource, Piece, find_column, guarded, guarded_items, slices
 from dpreg.sources.numpy_cells import missing_chunk
 
@@ -113,10 +114,7 @@ class CsvSource(LocalSource):
             kinds = {name: _NUMBER if name in numbers else _TEXT for name in columns}
             for batches, lines in _parsed_blocks(path, header, kinds or {header[0]: _TEXT}):
                 spoilt += lines
-                for batch in batches:
-                    read = batch_reader(batch.schema, columns)
-                    for cut in slices(len(batch), size):
-                        yield Piece(cut.stop - cut.start, partial(read, batch[cut]), part)
+                yield from batch_pieces(((part, batch) for batch in batches), columns, size)
             for cut in slices(spoilt, size):
                 missing = partial(missing_chunk, columns, cut.stop - cut.start)
                 yield Piece(cut.stop - cut.start, missing, part)

@@ -40,7 +40,7 @@ from dask.delayed import delayed
 
 from dpreg.cells import Kind, kind_of
 from dpreg.columns import Columns
-from dpreg.errors import ArgumentError, DataError
+from dpreg.errors import ArgumentError
 from dpreg.sources.base import (
     CHUNK_ROWS,
     Integers,
@@ -52,7 +52,7 @@ from dpreg.sources.base import (
     tallied,
 )
 from dpreg.sources.cluster import ClusterSource, Sending, check_versions, shielded, version_teller
-from dpreg.sources.table import TableSource
+from dpreg.sources.table import TableSource, frame_source
 
 _ENGINE = "Dask"
 _FAN_IN = 8
@@ -105,9 +105,7 @@ class DaskSource(ClusterSource):
     engine = _ENGINE
 
     def __init__(self, data: Any) -> None:
-        if data._meta.columns.nlevels > 1:
-            raise DataError("the table's column labels have several levels: flatten them first")
-        self.names = tuple(str(label) for label in data._meta.columns if isinstance(label, str))
+        self.names = frame_source(data._meta).names
         self.parts = int(data.npartitions)
         self._data = data
 
@@ -194,12 +192,8 @@ def _sent(partition: pd.DataFrame, sending: Sending) -> pd.DataFrame:
     """Read a partition, and write its rows as they are sent."""
 
     def work() -> pd.DataFrame:
-        parts = [sending(piece.chunk()) for piece in _pieces(partition, sending.columns)]
-        return pd.DataFrame(
-            {
-                label: np.concatenate([np.empty(0), *(part[label] for part in parts)])
-                for label in sending.labels
-            }
-        )
+        none = dict.fromkeys(sending.labels, np.empty(0))
+        parts = [none, *(sending(piece.chunk()) for piece in _pieces(partition, sending.columns))]
+        return pd.DataFrame({n: np.concatenate([one[n] for one in parts]) for n in sending.labels})
 
     return shielded(_ENGINE, work)

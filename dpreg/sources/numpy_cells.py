@@ -102,10 +102,7 @@ def read_array(array: Any, meaning: Meaning) -> Any:
                 return meaning.cells(array.astype(object, copy=False))
     if isinstance(array, pd.arrays.BooleanArray):
         return meaning.cells([False, True, None])[array.to_numpy(np.int8, na_value=2)]
-    if (
-        isinstance(array, pd.arrays.FloatingArray | pd.arrays.IntegerArray)
-        and array.dtype.kind in "iuf"
-    ):
+    if isinstance(array, pd.arrays.FloatingArray | pd.arrays.IntegerArray):
         wide = array.dtype.type if array.dtype.kind == "f" else np.float64
         return meaning.array(array.to_numpy(wide, na_value=math.nan))
     if isinstance(array.dtype, pd.StringDtype):

@@ -128,9 +128,8 @@ def simulation(
         frame = frame.drop(columns="noiseless")
     labels = {size: f"n = {size:,}\nchance of the right model" for size in frame["n"]}
     figure = _panels(frame, labels, "n", "penalty phi", "eps")
-    beta = ", ".join(f"{b:g}" for b in study.design.beta)
     said = ", ".join([f"r {_number(wanted.pop('bound'))}", *wanted.values()])
-    return _titled(figure, f"beta = ({beta}); {said}", study.privacy)
+    return _titled(figure, f"{study.design.title}; {said}", study.privacy)
 
 
 # ---- parts --------------------------------------------------------------------------------------

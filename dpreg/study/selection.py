@@ -282,15 +282,13 @@ def study_looks(
         way.refuses(reader.source.rows)
     space, (moments,) = space_of(requests[0], design), read_moments(reader, design)
     studied = Studied(request=requests[0], design=design, space=space, moments=moments, **drawn)
-    drawing = bar(total=len(ways) * studied.draws, unit=" draws", shown=studied.progress)
-    found, keys = [list[Outcome]() for _ in ways], []
-    for place, way in enumerate(ways):
-        rng, budget = np.random.default_rng([studied.seed, place]), way.request.budget
-        keys.append((float(budget.eps), float(budget.delta), way.plan().mechanism))
-        for _ in range(studied.draws):
-            found[place].append(_choose(way, space, rng))
-            drawing.update()
-    drawing.close()
+    rngs = [np.random.default_rng([studied.seed, place]) for place in range(len(ways))]
+    found = [list[Outcome]() for _ in ways]
+    turns = [place for place in range(len(ways)) for _ in range(studied.draws)]
+    for place in bar(turns, unit=" draws", shown=studied.progress):
+        found[place].append(_choose(ways[place], space, rngs[place]))
+    asked = [(float(one.budget.eps), float(one.budget.delta)) for one in requests]
+    keys = [(*pair, way.plan().mechanism) for pair, way in zip(asked, ways, strict=True)]
     units = studied.best_by_bic()
     bic: Outcome = (units, units, ())
     distinct, outcomes, shares = studied.tallied(found, bic)

@@ -149,6 +149,11 @@ class SimulationDesign:
             raise ArgumentError("beta must not be all zero unless empty=True.")
         return design
 
+    @property
+    def title(self) -> str:
+        """The true coefficients, as pages and pictures name the design."""
+        return f"beta = ({', '.join(f'{b:g}' for b in self.beta)})"
+
 
 @dataclass(frozen=True, slots=True)
 class DataSets:
@@ -180,10 +185,8 @@ def simulate(design: SimulationDesign, n: int, bound: float | str) -> DataSets:
         part = slice(start, min(start + step, sets))
         x = rng.uniform(-1.0, 1.0, size=(part.stop - start, n, p))
         y = x @ design.beta + design.sigma * rng.standard_normal((part.stop - start, n))
-        largest[part] = np.abs(y).max(axis=1)
-        if not isinstance(bound, str):
-            y = np.clip(y, -bound, bound)
-            largest[part] = bound
+        largest[part] = np.abs(y).max(axis=1) if isinstance(bound, str) else bound
+        y = np.clip(y, -largest[part, None], largest[part, None])
         turned = x.swapaxes(1, 2)
         gram[part], cross[part] = turned @ x, (turned @ y[:, :, None])[:, :, 0]
     return DataSets(gram, cross, largest)
@@ -439,19 +442,15 @@ class SimulationStudy(Printed):
         best = grid(frame.head(_SHOWN), keys | columns("best"), f"{sides}rrrr", title)
         reading = Paragraph("Reading", words("study-simulation"))
         cut = left_out(len(frame), _SHOWN, ".best")
-        title = f"Simulation study: {self._beta}"
+        title = f"Simulation study: {self.design.title}"
         return Summary(title, SIMULATED, (facts, best, reading, *cut))
 
     def __repr__(self) -> str:
         """Say what it is."""
         return (
-            f"<SimulationStudy: {self._beta}, {self.design.datasets} data sets, "
+            f"<SimulationStudy: {self.design.title}, {self.design.datasets} data sets, "
             f"{len(self.proportions):,} settings; {SIMULATED}>"
         )
-
-    @property
-    def _beta(self) -> str:
-        return f"beta = ({', '.join(f'{b:g}' for b in self.design.beta)})"
 
     @property
     def _varied(self) -> list[str]:

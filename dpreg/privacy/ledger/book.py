@@ -51,10 +51,9 @@ from datetime import datetime
 from typing import Final
 
 from dpreg.errors import BudgetError, LedgerError
-from dpreg.privacy.budget import Budget, decimal_string
+from dpreg.privacy.budget import NOTHING, Budget, decimal_string
 from dpreg.privacy.ledger import chain as store
 from dpreg.privacy.ledger.chain import (
-    NOTHING,
     Database,
     Facts,
     Line,
@@ -215,12 +214,9 @@ def _check_sum(line: Line, cap: Budget | None, told: Budget, summed: Budget) -> 
         raise LedgerError(f"the ledger's cap is passed at entry {line.number}")
 
 
-def check_home(run: Run, facts: Facts, home: str, since: str) -> None:
-    """Refuse a ledger that is another than was opened, lies elsewhere, or keeps another witness.
-
-    `since` is the witness's first number, "" without a witness.
-    """
-    found = store.facts(run)
+def check_home(run: Run, facts: Facts, home: str, watch: Watch | None) -> None:
+    """Refuse a ledger that is another than was opened, lies elsewhere, or keeps another witness."""
+    found, since = store.facts(run), watch.since if watch else ""
     if found.identity != facts.identity:
         raise LedgerError("this is another ledger than was opened here: nothing was charged")
     place, _, kept = found.home.partition(WITNESSED)
@@ -350,8 +346,7 @@ class Book:
                         last = self.last(run)
                         if watch is not None:
                             check_witness(run, last, watch.seen, self.facts)
-                        home, since = self.database.home(run), watch.since if watch else ""
-                        check_home(run, self.facts, home, since)
+                        check_home(run, self.facts, self.database.home(run), watch)
                         line = None if certain else store.find(run, asked.token, seen.number)
                         if line is None:
                             now = self.database.now(run)

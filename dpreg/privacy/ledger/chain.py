@@ -31,13 +31,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Protocol
 
 from dpreg.errors import BudgetError, LedgerError, printable, shown
-from dpreg.privacy.budget import Budget, exact
+from dpreg.privacy.budget import NOTHING, Budget, exact
 
 PERIODS: Final = ("day", "month", "quarter", "year")
 _LARGEST: Final = 4000  # bits; a sum's denominator grows beyond only by charges of odd ratios
 _LONGEST_NAME: Final = 200
 _LONGEST_LABEL: Final = 10_000
-NOTHING: Final = Budget(Fraction(0))
 _CANONICAL: Final = json.JSONEncoder(ensure_ascii=True, sort_keys=True, separators=(",", ":"))
 
 

@@ -325,7 +325,7 @@ class Ledger:
         database, facts = self._book.database, self._book.facts
         heard = self._book.heard(self._deadline())
         with self._reading() as (run, last):
-            charging.check_home(run, facts, database.home(run), heard.since if heard else "")
+            charging.check_home(run, facts, database.home(run), heard)
             now = database.now(run)
             charging.fitting(last, run, facts, facts.genesis.position, asked, now)
 

@@ -194,16 +194,14 @@ def ball_minimum(
     if solved is None or min(solved[0]) <= 0:
         corral = [ball.best_vertex()]
         solved = ball.affine(corral)
-    if solved is None:  # one vertex alone is always a corral
-        raise AssertionError("a single vertex is affinely independent")
+    assert solved is not None, "a single vertex is affinely independent"
     weights, value = solved
     while (entering := ball.violator(corral, weights)) is not None:
         corral.append(entering)
         weights.append(fmpq(0))
         while True:
             solved = ball.affine(corral)
-            if solved is None:
-                raise AssertionError("a corral and its violator are affinely independent")
+            assert solved is not None, "a corral and its violator are affinely independent"
             aim, value = solved
             if min(aim) > 0:
                 weights = aim

@@ -360,20 +360,19 @@ class Bounds:
     rho : Fraction
         Radius in stored units.
     space : Space
+
+    Attributes
+    ----------
     unit : float
         A difference of bounds worth some work. It changes the time taken, never a bound's truth.
     """
 
-    def __init__(
-        self, gram: Floats, cross: Floats, rho: Fraction, space: Space, unit: float = 0.0
-    ) -> None:
-        self.unit = unit
+    def __init__(self, gram: Floats, cross: Floats, rho: Fraction, space: Space) -> None:
+        self.unit = 0.0
         self.kept = list(space.keep_columns)
         used = [*self.kept, *(c for unit in space.unit_columns for c in unit)]
         place = {column: at for at, column in enumerate(used)}
-        self.columns = used
         self.unit_places = [[place[c] for c in unit] for unit in space.unit_columns]
-        self._keep_places = list(range(len(self.kept)))
         self._widths = [
             (
                 np.array([u for u, at in enumerate(self.unit_places) if len(at) == width]),
@@ -538,7 +537,7 @@ class Bounds:
 
     def of_model(self, units: Places) -> float:
         """Return a certified lower bound on F_rho of one model."""
-        at = self._keep_places + [p for u in units.tolist() for p in self.unit_places[u]]
+        at = list(range(len(self.kept))) + [p for u in units.tolist() for p in self.unit_places[u]]
         gram, cross = self._gram[np.ix_(at, at)], self._cross[at]
         every = np.ones(len(at))
         try:

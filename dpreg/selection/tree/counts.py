@@ -81,8 +81,7 @@ class Counts:
 
     def __init__(self, space: Space, phi: int, psi: int) -> None:
         self.units = len(space.units)
-        prices = [phi * len(columns) + psi for columns in space.unit_columns]
-        self.prices = np.array(prices, dtype=np.int64)
+        self.prices = space.prices(phi, psi)
         self.limit = space.limit
         self.needs = [0] * self.units
         self.needed_by = [0] * self.units
@@ -90,7 +89,6 @@ class Counts:
             for need in needs:
                 self.needs[unit] |= 1 << need
                 self.needed_by[need] |= 1 << unit
-        self.hierarchy = any(self.needs)
 
     def root(self) -> Cell:
         """Return the cell of all models."""
@@ -136,8 +134,6 @@ class Counts:
 
     def is_model(self, model: int) -> bool:
         """Whether a drawn model respects the hierarchy."""
-        if not self.hierarchy:
-            return True
         return all(self.needs[u] & ~model == 0 for u in members(model).tolist())
 
     def with_unit(self, cell: Cell, unit: int) -> Cell:

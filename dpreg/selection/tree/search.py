@@ -112,7 +112,7 @@ class Node:
 
     `removed` are the units that no model of the cell holds: those of `state`, and others, which
     add at least `extra` to the state's bound; `lack` estimates by how much that falls short of the
-    bound of a state of its own.
+    bound of a state of its own. `leaf` is the model with the noise, or -1 before it is drawn.
     """
 
     cell: Cell
@@ -126,7 +126,6 @@ class Node:
     score: int = 0
     removed: int = 0
     leaf: int = -1
-    drawn: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -173,11 +172,10 @@ class Search:
     def __init__(self, tree: Tree, bits: Bits, progress: bool) -> None:
         self.tree, self.bits = tree, bits
         self.counts, self.bounds = tree.counts, tree.bounds
-        self.rate = arb(fmpq(tree.t.numerator, tree.t.denominator))
+        self.rate = fmpq(tree.t.numerator, tree.t.denominator)
         self.heap: list[tuple[float, int, Node | Leaf]] = []
         self.best: Leaf | None = None
         self.best_low = self.guess = -math.inf
-        self.nats = tree.nats
         self.nodes = self.leaves = self.serial = 0
         self.bar = bar(unit=" nodes", shown=True) if progress else None
 
@@ -212,7 +210,7 @@ class Search:
 
     def run(self) -> TreeDraw:
         """Take items until the best value found is at least every bound left."""
-        cell = self.tree.root
+        cell = self.counts.root()
         size = self.counts.size(cell)
         self.place(Node(cell, size, frozenset(), self.arrival(None, size), self.bounds.state(0)))
         while self.heap and -self.heap[0][0] > self.best_low:
@@ -227,14 +225,13 @@ class Search:
                     self.bar.set_postfix(gap=f"{-self.heap[0][0] - self.guess:.3g} nats")
         if self.bar is not None:
             self.bar.close()
-        if self.best is None:
-            raise AssertionError("the tree ended without a leaf")
+        assert self.best is not None, "the tree ended without a leaf"
         units = tuple(members(self.best.model).tolist())
         return TreeDraw(units, self.nodes, self.leaves)
 
     def take_node(self, node: Node, key: float) -> None:
         """Give a node its state, its leaf, and then its parts."""
-        if node.lack * self.nats > _REFRESH and node.size > 1:
+        if node.lack * self.tree.nats > _REFRESH and node.size > 1:
             before = node.score
             node.state = self.bounds.state(node.removed, node.state)
             node.extra = node.lack = 0.0
@@ -242,8 +239,7 @@ class Search:
             if node.score > before:
                 self.push(node)
                 return
-        if not node.drawn:
-            node.drawn = True
+        if node.leaf < 0:
             node.leaf = self.counts.draw_other(node.cell, node.gone, self.bits)
             if self.counts.is_model(node.leaf):
                 self.add_leaf(node)
@@ -304,8 +300,6 @@ class Search:
         while True:
             with ctx.workprec(precision):
                 if precision > PRECISION:
-                    t = self.tree.t
-                    self.rate = arb(fmpq(t.numerator, t.denominator))
                     a.noise.refine(precision, self.bits)
                     b.noise.refine(precision, self.bits)
                 x, y = self.value(a), self.value(b)
@@ -320,7 +314,7 @@ class Search:
         size = node.size - 1
         gone = node.gone | {node.leaf}
         noise = self.arrival(node.noise, size)
-        self.place(replace(node, size=size, gone=gone, noise=noise, leaf=-1, drawn=False))
+        self.place(replace(node, size=size, gone=gone, noise=noise, leaf=-1))
 
     def split(self, node: Node) -> None:
         """Split on the range of sizes or on a unit, whichever raises a bound more."""
@@ -345,11 +339,10 @@ class Search:
         if size == 0:
             return
         heir = counts.holds(cell, node.leaf)
-        noise = node.noise if heir else self.arrival(node.noise, size)
-        made = replace(node, cell=cell, size=size, gone=gone, noise=noise)
         if heir and size == 1:
             return
-        made.leaf, made.drawn = (node.leaf, True) if heir else (-1, False)
+        leaf, noise = (node.leaf, node.noise) if heir else (-1, self.arrival(node.noise, size))
+        made = replace(node, cell=cell, size=size, gone=gone, noise=noise, leaf=leaf)
         made.removed |= removed
         if removed:
             state = node.state
@@ -390,7 +383,6 @@ class Tree:
         self.t = t
         self.transform = contest.transform
         self.counts = Counts(space, contest.phi, contest.psi)
-        self.root = self.counts.root()
         gram, cross = problem.moments()
         self.grid = float(problem.grid)
         self.bounds = Bounds(gram, cross, problem.rho, space)
@@ -426,5 +418,4 @@ class Tree:
         """
         self.bounds.forget()
         with ctx.workprec(PRECISION):
-            search = Search(self, Bits() if bits is None else bits, progress)
-            return search.run()
+            return Search(self, Bits() if bits is None else bits, progress).run()
