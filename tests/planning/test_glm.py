@@ -65,7 +65,7 @@ def test_the_least_n_and_eps_are_met_by_calls():
     assert sum(fit.bse.notna().all() for fit in fits) >= 4
     eps = plan_glm(FORMULA, schema=SCHEMA, mean=0.5, n=rows.n, delta=1e-6)
     assert eps.solved == "eps"
-    assert float(eps.eps) == pytest.approx(1, rel=0.1)
+    assert float(eps.eps) == pytest.approx(1, rel=0.15)  # of few draws
 
 
 def test_too_few_rows_and_rare_outcomes_are_told_with_what_is_needed():
