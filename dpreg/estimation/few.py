@@ -55,6 +55,7 @@ from dpreg.estimation.tuning import TUNING
 from dpreg.grouped import Vectors
 from dpreg.looks.coordinates import Point, place_of
 from dpreg.looks.families import Linear
+from dpreg.looks.locate import farthest
 from dpreg.looks.minimum import Objective, hold, released_minimum
 from dpreg.looks.records import Described
 from dpreg.looks.rows import Rows
@@ -185,8 +186,14 @@ def scales_of(
 
 
 def _radius(point: Point) -> float:
-    """Return R."""
-    return math.sqrt(TUNING.reach * point.size)
+    """Return R: no row within its bounds is longer, or longer than usual rows."""
+    longest, _ = farthest(point, Linear(), _described(point))
+    return math.sqrt(min(TUNING.reach * point.size, longest))
+
+
+def _described(point: Point) -> Described:
+    """Return what of (1, x, y) is what: all columns have coefficients."""
+    return Described(tuple(range(1, point.size)))
 
 
 def _unit(point: Point, cut: float) -> float:
@@ -212,7 +219,7 @@ def _held(reader: Reader, design: Vectors, point: Point, cut: float) -> tuple[Ob
         score=2 * _unit(point, cut),
         bend=1.0,
     )
-    rows = Rows(design, Described(tuple(range(1, point.size))), place)
+    rows = Rows(design, _described(point), place)
     return hold(rows, map(rows.cells, reader.chunks(design.types, "rows"))), at
 
 

@@ -44,8 +44,8 @@ single operations that IEEE 754 rounds correctly (sums, products, quotients, squ
 are exact (minimum, truncation, powers of two); the exponential is made of such operations
 (`dpreg.looks.families`), and the sum of squares in |v| is taken column by column, each addition a
 step of its own. 2. What multiplies v is at most 2**20 (1 - 2**-32) / |v|, or the part of it that is
-m's. |v| is one sum of d squares and a root, and at most eight single operations lead from there to
-an integer: all together err by less than (d/2 + 16) 2**-53 of it, which is below 2**-32 of fewer
+m's. |v| is one sum of d squares and a root, and at most twelve single operations lead from there
+to an integer: all together err by less than (d/2 + 16) 2**-53 of it, which is below 2**-32 of fewer
 than 2**21 columns. So the floats of a vector are short enough, and truncation towards zero lowers
 them; the single f of a locating look is clipped. That blind limits hold for the response there is
 follows from the same operations being monotone: |e| is at most ebar as floats too. A person's
@@ -88,7 +88,7 @@ _ALONE: Final = 1 << 18
 """Multiplications of a product up to which OpenBLAS leaves it to the thread that asks for it."""
 _LEAST_STEP: Final = 64  # work
 _LONG: Final = 2.0**26
-"""Of a person's row: 64 limits. Squares stay exact, and 2**11 such rows do not saturate."""
+"""Of a person's row: 64 limits. Squares stay exact, and fewer than 2**11 rows do not saturate."""
 _FAR: Final = 2.0**30
 """Of the score of a person's row."""
 _UP: Final = 1 + 2.0**-40

@@ -129,6 +129,16 @@ def test_with_little_noise_it_is_the_two_minima_and_least_squares(neighbors):
     assert first.radius == pytest.approx(np.sqrt(1.2 * second.size))
 
 
+def test_no_room_is_paid_for_that_no_row_can_need():
+    """Columns at the ends of their bounds reach no farther than they usually do."""
+    rng = np.random.default_rng(3)
+    ends = pd.DataFrame(rng.choice([-1.0, 1.0], (4000, 3)), columns=["y", "x", "z"])
+    seen = []
+    design = build_design("y ~ x + z", {"y": (-1, 1), "x": (-1, 1), "z": (-1, 1)})
+    fitted(ends, account_of(10**6), design, [], seen)
+    assert [held.radius for held, _ in seen] == pytest.approx([np.sqrt(3)] * 2, rel=0.02)
+
+
 def test_cuts_widen_with_the_rows_and_the_budget():
     def cut(eps, count):
         account = account_of(eps)
