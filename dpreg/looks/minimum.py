@@ -98,8 +98,6 @@ class Objective:
         The latter are omega.
     radius : float
         R.
-    limit : float
-        S: how long a gradient can be.
     penalty : Fraction
         D.
     noise : sequence of Fraction
@@ -114,7 +112,6 @@ class Objective:
     y: Floats
     weights: Floats
     radius: float
-    limit: float
     penalty: Fraction = Fraction(0)
     noise: Sequence[Fraction] = ()
     start: Floats | float = 0.0
@@ -287,7 +284,6 @@ def hold(rows: Rows, cells: Iterable[Floats]) -> Objective:
         y,
         weights,
         math.sqrt(place.information * place.weight),
-        1.0,
         start=start,
         scale=scale,
         family=place.family,
@@ -302,7 +298,7 @@ def perturbation(
     squared = held.radius**2
     noise = objective_noise(
         held.x.shape[1],
-        held.limit / held.radius,
+        1 / held.radius,
         1.0,
         squared,
         max(round(rows), 1),

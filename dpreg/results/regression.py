@@ -594,6 +594,8 @@ class RegressionResults(WithErrors, OfFormula):
         return {term: columns for term, columns in found.items() if columns}
 
     def _renamed(self, yname: str | None, xname: Sequence[str] | None) -> Self:
+        if xname is None and yname is None:
+            return self
         names = self.exog_names if xname is None else tuple(xname)
         if len(names) != len(self.exog_names):
             raise ArgumentError(f"xname must hold {len(self.exog_names)} names, got {len(names)}.")

@@ -22,7 +22,7 @@ def _objective(n=700, d=4, seed=2, scale=1.0):
     x = np.column_stack([np.ones(n), rng.standard_normal((n, d - 1))]) * scale
     y = rng.standard_normal(n) * 2
     b = [Fraction(round(cell * 2**30), 2**30) for cell in 5 * rng.standard_normal(d)]
-    return Objective(x, y, rng.uniform(0.1, 1, n), 1.8, 1.3, Fraction(7, 3), b)
+    return Objective(x, y, rng.uniform(0.1, 1, n), 1.8, Fraction(7, 3), b)
 
 
 @pytest.mark.parametrize("n", [0, 1, 63, 64, 700])

@@ -102,7 +102,6 @@ def test_rows_have_the_losses_that_the_module_says(own):
     np.testing.assert_allclose(made.y * k[here], there.residual[here] / unit, rtol=1e-9)
     np.testing.assert_allclose(made.weights, (w * k * k)[here], rtol=1e-9)
     assert made.radius == pytest.approx(math.sqrt(limits[0] * at.weight))
-    assert made.limit == 1.0
     far = w[here] < weight[here]
     assert 0.05 < far.mean() < 0.95
 
@@ -198,7 +197,7 @@ def test_a_row_has_the_same_losses_wherever_it_stands(name):
 def test_no_row_pulls_or_bends_by_more_than_noise_is_fitted_to(seed, name):
     """In exact arithmetic, whatever the cells, with the roundings that are allowed for."""
     rng, own, kind = np.random.default_rng(seed), name == "own weights", KINDS.get(name, LINEAR)
-    p = int(rng.integers(1, 30))
+    p = 399 if seed == 5 else int(rng.integers(1, 30))
     point = point_of(rng, kind, p, far=10.0 ** rng.uniform(-2, 4))
     described, size = None, width(kind, p)
     if own:

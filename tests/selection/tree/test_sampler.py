@@ -172,7 +172,7 @@ def test_odds_weighted_coins_are_right_for_the_exponential_mechanism_alone(
     index, counts = case.index(), np.zeros(len(case.models))
     bits = Bits(np.random.default_rng(5))
     drawn_from = sampler(free, mechanism)
-    for _ in range(2_000):
+    for _ in range(4_000):
         counts[index[drawn_from.draw(bits).units]] += 1
     assert (chi_square(counts, target)[0] > ALPHA) == right
 
